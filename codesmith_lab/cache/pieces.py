@@ -1,0 +1,238 @@
+"""Framed blocks, interned: equal text is tokenized once and compared by number.
+
+A *piece* is a block with its framing. A prompt becomes an array of piece numbers, so that two
+prompts of thousands of blocks are compared in microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.prompt.chat_format import ChatFormat, Frame, reading_order
+
+__all__ = ["Piece", "PieceTable", "Prompt", "common_length"]
+
+IntArray = npt.NDArray[np.int32]
+LongArray = npt.NDArray[np.int64]
+JointDelta = Callable[[str, str], int]
+RunCounts = Callable[[Sequence[str]], Sequence[int]]
+
+
+def common_length(a: bytes, b: bytes, width: int = 1) -> int:
+    """Length of the common prefix of two byte strings, in items of `width` bytes."""
+    n = min(len(a), len(b)) // width * width
+    if a[:n] == b[:n]:
+        return n // width
+    step, at = 4096, 0
+    while a[at : at + step] == b[at : at + step]:
+        at += step
+    x = np.frombuffer(a[at : min(at + step, n)], np.uint8)
+    y = np.frombuffer(b[at : min(at + step, n)], np.uint8)
+    return (at + int(np.argmax(x != y))) // width
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A framed block.
+
+    number: its place in the table.
+    key: its token ids as big-endian 32-bit integers; byte order is token order, and
+        `common_length(a.key, b.key, 4)` is the number of leading tokens two pieces share.
+    tokens, n_bytes: its length standing alone, framing included.
+    head: framing text before the block's own text (markers and lead).
+    lead: the plain part of it.
+    body: the framed text without markers; full: with them.
+    marker_tokens: how many of the tokens are markers.
+    """
+
+    number: int
+    key: bytes
+    tokens: int
+    n_bytes: int
+    head: str
+    lead: str
+    body: str
+    full: str
+    marker_tokens: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prompt:
+    """One prompt as the provider reads it.
+
+    blocks: in prompt order; pieces has one number more, the markers that open the reply.
+    tokens: int64[n + 1], tokens of each piece in its place (joints counted).
+    ends: int64[n + 1], running sum of `tokens`.
+    """
+
+    blocks: tuple[Block, ...]
+    pieces: IntArray
+    tokens: LongArray
+    ends: LongArray
+
+    @property
+    def total_tokens(self) -> int:
+        """Input tokens of the request."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+
+class PieceTable:
+    """Interns framed blocks of one chat format under one tokenizer.
+
+    Parameters
+    ----------
+    chat_format: order and framing.
+    ids: token ids of a plain text (special-token text in it is ordinary text).
+    joint_delta: tokens to add at a joint of two texts, from both texts (0 or negative as a rule).
+    run_counts: tokens of each of several texts that are read as one, from the whole.
+    """
+
+    def __init__(
+        self,
+        chat_format: ChatFormat,
+        ids: Callable[[str], npt.NDArray[np.int32]],
+        joint_delta: JointDelta,
+        run_counts: RunCounts,
+    ) -> None:
+        self.chat_format = chat_format
+        self.pieces: list[Piece] = []
+        self._ids = ids
+        self._joint_delta = joint_delta
+        self._run_counts = run_counts
+        self._runs: dict[bytes, list[int]] = {}
+        self._by_content: dict[tuple[object, ...], int] = {}
+        self._by_block: dict[tuple[int, bool, bool], tuple[Block, int]] = {}
+        self._markers: dict[str, int] = {}
+        self._joints: dict[tuple[int, int], int] = {}
+        self._counts = np.zeros(64, np.int64)
+        self._joins = np.zeros(64, np.bool_)
+        self._closed = np.zeros(64, np.bool_)
+        self._reply = self._intern(Frame(before=chat_format.reply), "", ())
+
+    def prompt(self, blocks: Iterable[Block]) -> Prompt:
+        """Lay the blocks out in prompt order, with the markers that open the reply."""
+        ordered = reading_order(tuple(blocks), self.chat_format)
+        numbers = np.empty(len(ordered) + 1, np.int32)
+        seen_tool = False
+        for i, block in enumerate(ordered):
+            is_tool = block.kind == "tool"
+            numbers[i] = self._number(block, is_tool and not seen_tool, i == 0)
+            seen_tool = seen_tool or is_tool
+        numbers[-1] = self._reply
+        return self.assemble(tuple(ordered), numbers)
+
+    def assemble(self, blocks: tuple[Block, ...], numbers: IntArray) -> Prompt:
+        """A prompt from piece numbers, with the tokens of each piece in its place."""
+        tokens = self._counts[numbers]
+        for low, high in self._joined_runs(numbers):
+            exact = self._runs.get(numbers[low:high].tobytes())
+            if exact is not None:
+                tokens[low:high] = exact
+                continue
+            for at in range(low + 1, high):
+                tokens[at] += self._joint(int(numbers[at - 1]), int(numbers[at]))
+        return Prompt(blocks, numbers, tokens, np.cumsum(tokens))
+
+    def exact(self, prompt: Prompt) -> Prompt:
+        """The same prompt with every run of joined texts counted as one text.
+
+        The counts are remembered: the same run is exact from then on wherever it stands.
+        """
+        for low, high in self._joined_runs(prompt.pieces):
+            run = prompt.pieces[low:high]
+            if run.tobytes() in self._runs:
+                continue
+            parts = [self.pieces[number] for number in run.tolist()]
+            counts = list(self._run_counts([part.body for part in parts]))
+            # Markers stand at the outer ends of a run and are one token each.
+            for i, part in enumerate(parts):
+                counts[i] += part.marker_tokens
+            self._runs[run.tobytes()] = counts
+        return self.assemble(prompt.blocks, prompt.pieces)
+
+    def output_numbers(self, blocks: Sequence[Block]) -> IntArray:
+        """Piece numbers of a response, as the next request's history would hold it."""
+        return np.array([self._number(block, False, False) for block in blocks], np.int32)
+
+    def __getitem__(self, number: int) -> Piece:
+        return self.pieces[number]
+
+    def _joined_runs(self, numbers: IntArray) -> list[tuple[int, int]]:
+        """Ranges [low, high) of pieces whose texts follow each other without a marker."""
+        joins = self._joins[numbers]
+        if not joins.any():
+            return []
+        ends_open = ~self._closed[numbers]
+        linked = joins[1:] & ends_open[:-1]
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], linked, [False]])))
+        return [(int(a), int(b) + 1) for a, b in edges.reshape(-1, 2)]
+
+    def _number(self, block: Block, first_tool: bool, opens: bool) -> int:
+        memo = (id(block), first_tool, opens)
+        known = self._by_block.get(memo)
+        if known is not None:
+            return known[1]
+        frame = self.chat_format.frame(block, first_tool)
+        number = self._intern(frame, block.text, self.chat_format.opening if opens else ())
+        # The block is kept alive so that its id cannot be given to another object.
+        self._by_block[memo] = (block, number)
+        return number
+
+    def _intern(self, frame: Frame, text: str, opening: tuple[str, ...]) -> int:
+        before = opening + frame.before
+        content = (before, frame.lead, text, frame.tail, frame.after, frame.joins)
+        number = self._by_content.get(content)
+        if number is None:
+            number = self._add(frame, before, frame.lead + text + frame.tail)
+            self._by_content[content] = number
+        return number
+
+    def _add(self, frame: Frame, before: tuple[str, ...], body: str) -> int:
+        body_ids = self._ids(body) if body else np.zeros(0, np.int32)
+        marks = [self._marker(m) for m in before], [self._marker(m) for m in frame.after]
+        ids = np.concatenate(
+            [np.array(marks[0], np.int32), body_ids, np.array(marks[1], np.int32)]
+        )
+        head = "".join(before)
+        full = head + body + "".join(frame.after)
+        number = len(self.pieces)
+        joins = frame.joins and not before
+        self.pieces.append(
+            Piece(
+                number,
+                ids.astype(">i4").tobytes(),
+                len(ids),
+                len(full.encode("utf-8")),
+                head + frame.lead,
+                frame.lead,
+                body,
+                full,
+                len(marks[0]) + len(marks[1]),
+            )
+        )
+        if number >= len(self._counts):
+            more = len(self._counts)
+            self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
+            self._joins = np.concatenate([self._joins, np.zeros(more, np.bool_)])
+            self._closed = np.concatenate([self._closed, np.zeros(more, np.bool_)])
+        self._counts[number] = len(ids)
+        self._joins[number] = joins
+        self._closed[number] = bool(frame.after)
+        return number
+
+    def _marker(self, marker: str) -> int:
+        # Markers get numbers of their own below zero: no text can ever produce them.
+        return self._markers.setdefault(marker, -1 - len(self._markers))
+
+    def _joint(self, left: int, right: int) -> int:
+        delta = self._joints.get((left, right))
+        if delta is None:
+            a, b = self.pieces[left], self.pieces[right]
+            delta = self._joint_delta(a.body, b.body)
+            self._joints[(left, right)] = delta
+        return delta

@@ -1,0 +1,107 @@
+"""From a session to causes, bill and findings: the analysis that every face of the lab shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime, timezone
+
+from codesmith_lab.billing.models import ModelInfo, resolve_model
+from codesmith_lab.billing.prices import default_price_date
+from codesmith_lab.cache.rules import CacheRule, get_rule
+from codesmith_lab.errors import LabError, UnknownModelError
+from codesmith_lab.sessions.diagnosis import Break, find_break
+from codesmith_lab.sessions.findings import collect_findings
+from codesmith_lab.sessions.records import Request, Session
+from codesmith_lab.sessions.remedies import find_remedies
+from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.turns import Turn, TurnRunner
+
+__all__ = ["analyze", "breaks_of", "make_runner", "session_model"]
+
+
+def session_model(session: Session) -> str:
+    """The model most requests of a session name; "" when none does."""
+    named = Counter(request.model for request in session.requests if request.model)
+    return named.most_common(1)[0][0] if named else ""
+
+
+def make_runner(session: Session, model: str | None = None, rules: str | None = None) -> TurnRunner:
+    """A runner for a session.
+
+    model: whose tokenizer, rules and prices to apply to every request; None takes the model that
+        most requests name. rules: a rule's id in place of the model's own.
+
+    Raises UnknownModelError for a model nobody has rules for, unless `rules` names some: then
+    tokens are an estimate and nothing is priced.
+    """
+    if not session.requests:
+        raise LabError(f"{session.name} holds no request, so there is nothing to analyse")
+    name = model or session_model(session)
+    info = _model(name, rules)
+    rule = get_rule(rules) if rules else _own_rule(info)
+    as_sent = model is None
+
+    def scope(request: Request) -> str:
+        return request.model if as_sent else name
+
+    return TurnRunner(session, info, rule, scope, _price_date(session))
+
+
+def _model(name: str, rules: str | None) -> ModelInfo:
+    try:
+        return resolve_model(name)
+    except UnknownModelError:
+        if rules is None:
+            raise
+        rule = get_rule(rules)
+        return ModelInfo(name, rule.provider, "estimate", rule.id, None, "plain")
+
+
+def _own_rule(info: ModelInfo) -> CacheRule:
+    if info.rules_id is None:
+        raise LabError(
+            f"model {info.name!r} ({info.provider}) has no cache rules here yet; choose the nearest "
+            "with rules=..., one of deepseek-v3, deepseek-v4, openai-128"
+        )
+    return get_rule(info.rules_id)
+
+
+def _price_date(session: Session) -> date:
+    times: list[datetime] = [r.time for r in session.requests if r.time is not None]
+    return times[-1].astimezone(timezone.utc).date() if times else default_price_date()
+
+
+def breaks_of(runner: TurnRunner, turns: list[Turn]) -> list[Break | None]:
+    """The break of each turn."""
+    requests = runner.session.requests
+    return [
+        find_break(turn, runner.table, rebuild_reason(request))
+        for turn, request in zip(turns, requests, strict=True)
+    ]
+
+
+def rebuild_reason(request: Request) -> str | None:
+    """The signed reason of a rebuild recorded with a request, as written there."""
+    if request.rebuild is None:
+        return None
+    return str(request.rebuild.get("reason", "unnamed"))
+
+
+def analyze(session: Session, model: str | None = None, rules: str | None = None) -> Report:
+    """Analyse a session: where every input token went, what broke, and what it cost.
+
+    Parameters
+    ----------
+    session: from `load` or a recording.
+    model: analyse as if this model had served every request; None follows the session.
+    rules: id of a cache rule to apply in place of the model's own.
+
+    Raises UnknownModelError when nobody has rules for the model, LabError for an empty session.
+    """
+    runner = make_runner(session, model, rules)
+    runner.recount()
+    turns = runner.run()
+    breaks = breaks_of(runner, turns)
+    findings = collect_findings(session.requests, turns, breaks)
+    remedies = find_remedies(runner, turns, findings)
+    return Report(runner, tuple(turns), tuple(breaks), tuple(findings), tuple(remedies))

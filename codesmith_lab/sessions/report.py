@@ -1,0 +1,231 @@
+"""The result of an analysis: as tables, as the JSON contract and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from codesmith_lab.billing.prices import catalog_version, hit_to_miss_ratio
+from codesmith_lab.cache.causes import CAUSES
+from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.findings import Finding
+from codesmith_lab.sessions.remedies import Remedy
+from codesmith_lab.sessions.turns import LINES, Turn, TurnRunner
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Report", "Totals"]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over a session. Money is None where any request has no price.
+
+    repaid_usd: what drift cost: the repaid tokens' price above a cache read.
+    reported_cost_usd: the bill from reported counters, None unless every request has them.
+    """
+
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    causes: tuple[int, ...]
+    lines: tuple[int, ...]
+    cost_usd: Decimal | None
+    repaid_usd: Decimal | None
+    reported_cost_usd: Decimal | None
+
+    @property
+    def hit_share(self) -> float:
+        """Share of the input tokens that were cache hits, 0 to 1."""
+        return self.causes[0] / self.input_tokens if self.input_tokens else 0.0
+
+
+def _sum(values: Sequence[Decimal | None]) -> Decimal | None:
+    known = [value for value in values if value is not None]
+    return sum(known, Decimal(0)) if len(known) == len(values) else None
+
+
+def total(runner: TurnRunner, turns: Sequence[Turn]) -> Totals:
+    """Sums over the turns of a run."""
+    return Totals(
+        len(turns),
+        sum(t.prompt.total_tokens for t in turns),
+        sum(t.output_tokens or 0 for t in turns),
+        tuple(sum(t.causes.tokens[i] for t in turns) for i in range(len(CAUSES))),
+        tuple(sum(t.lines[i] for t in turns) for i in range(len(LINES))),
+        _sum([t.cost_usd for t in turns]),
+        _sum([t.repaid_usd for t in turns]),
+        _sum([runner.reported_usd(t.index) for t in turns]),
+    )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `analyze` found. All figures are predicted (simulated) unless they say reported."""
+
+    runner: TurnRunner
+    turns: tuple[Turn, ...]
+    breaks: tuple[Break | None, ...]
+    findings_list: tuple[Finding, ...]
+    remedies_list: tuple[Remedy, ...]
+
+    @cached_property
+    def totals(self) -> Totals:
+        """Sums over the session."""
+        return total(self.runner, self.turns)
+
+    @property
+    def bill(self) -> pd.DataFrame:
+        """One row a request: tokens by cause and by price line, and dollars."""
+        return bill_frame(self.runner, self.turns)
+
+    @property
+    def findings(self) -> pd.DataFrame:
+        """One row a finding, the costliest first."""
+        import pandas as pd
+
+        rows = [_finding_row(finding) for finding in self.findings_list]
+        return pd.DataFrame(rows, columns=[*_FINDING_KEYS])
+
+    @property
+    def remedies(self) -> pd.DataFrame:
+        """One row a remedy, the greatest saving first; savings are simulated by replay."""
+        import pandas as pd
+
+        rows = [_remedy_row(remedy) for remedy in self.remedies_list]
+        return pd.DataFrame(rows, columns=["action", "block", "saves_usd", "message"])
+
+    @property
+    def price_date(self) -> date | None:
+        """Day of the newest prices used, None without a price."""
+        days = [t.rates.price_date for t in self.turns if t.rates is not None]
+        return max(days) if days else None
+
+    @property
+    def tokens_exact(self) -> bool:
+        """The tokenizer is the model's own; framing may still be approximate (see `notes`)."""
+        return self.runner.tokenizer.exact
+
+    def notes(self) -> list[str]:
+        """How exact the figures are, in sentences."""
+        rule, tokenizer = self.runner.rule, self.runner.tokenizer
+        kind = "exact for text" if tokenizer.exact else f"an estimate ({tokenizer.error_band})"
+        notes = [
+            f"Tokens: {tokenizer.name}, {kind}; {self.runner.table.chat_format.doubts}.",
+            f"Rules: {rule.id}, {rule.title}, checked {rule.checked}; {rule.doubts}.",
+        ]
+        rates = next((t.rates for t in reversed(self.turns) if t.rates is not None), None)
+        if rates is None:
+            notes.append("Prices: none are known for this model, so nothing is priced.")
+        else:
+            ratio = hit_to_miss_ratio(rates)
+            times = "" if ratio is None else f"; a miss costs {ratio.normalize():f} times a hit"
+            notes.append(f"Prices: of {self.price_date}, {catalog_version()}{times}.")
+        gap = self._calibration()
+        if gap is not None and abs(gap) > 0.05:
+            notes.append(
+                f"Predicted and reported cache reads differ by {gap:+.1%} of the input: savings are "
+                "uncalibrated."
+            )
+        return notes
+
+    def _calibration(self) -> float | None:
+        """(predicted - reported) cache reads over input, where reported; None where nothing is."""
+        pairs = [
+            (turn.causes.tokens[0], usage.cache_read_tokens, usage.input_tokens)
+            for turn, request in zip(self.turns, self.runner.session.requests, strict=True)
+            if (usage := request.usage) is not None and usage.cache_read_tokens is not None
+        ]
+        whole = sum(pair[2] for pair in pairs)
+        return sum(p[0] - (p[1] or 0) for p in pairs) / whole if whole else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON contract (see the README): plain values, money as decimal strings."""
+        from codesmith_lab.sessions.report_json import report_json
+
+        return report_json(self)
+
+    def to_text(self) -> str:
+        """The same for people; text from the log is escaped."""
+        from codesmith_lab.sessions.report_text import report_text
+
+        return report_text(self)
+
+
+_FINDING_KEYS = (
+    "class",
+    "zone",
+    "block",
+    "first_request",
+    "requests",
+    "tokens",
+    "cost_usd",
+    "certainty",
+    "intended",
+    "given_up_tokens",
+    "message",
+)
+
+
+def _finding_row(f: Finding) -> dict[str, Any]:
+    return dict(
+        zip(
+            _FINDING_KEYS,
+            (
+                f.cls,
+                f.zone,
+                f.block,
+                f.first_request,
+                f.requests,
+                f.tokens,
+                f.cost_usd,
+                f.certainty,
+                f.intended,
+                f.given_up_tokens,
+                f.message,
+            ),
+            strict=True,
+        )
+    )
+
+
+def _remedy_row(r: Remedy) -> dict[str, Any]:
+    return {
+        "action": r.action,
+        "block": r.block,
+        "saves_usd": r.saves_usd,
+        "message": r.message,
+    }
+
+
+def bill_frame(runner: TurnRunner, turns: Sequence[Turn]) -> pd.DataFrame:
+    """One row a turn. Tokens are whole numbers, money is Decimal (USD), unknown is None."""
+    import pandas as pd
+
+    rows = []
+    for turn in turns:
+        usage = runner.session.requests[turn.index].usage
+        rows.append(
+            {
+                "request": turn.index,
+                "model": turn.model,
+                "input_tokens": turn.prompt.total_tokens,
+                **dict(zip(CAUSES, turn.causes.tokens, strict=True)),
+                **dict(zip(LINES, turn.lines, strict=True)),
+                "output_tokens": turn.output_tokens,
+                "cost_usd": turn.cost_usd,
+                "repaid_usd": turn.repaid_usd,
+                "parent": turn.parent,
+                "reported_cache_read": None if usage is None else usage.cache_read_tokens,
+                "reported_cost_usd": runner.reported_usd(turn.index),
+            }
+        )
+    frame = pd.DataFrame(rows)
+    for column in ("output_tokens", "parent", "reported_cache_read"):
+        frame[column] = frame[column].astype("Int64")
+    return frame.set_index("request")

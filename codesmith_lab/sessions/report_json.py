@@ -1,0 +1,121 @@
+"""The report as the JSON object that `analyze --json` prints. Its keys are a contract."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from codesmith_lab.cache.causes import CAUSES
+from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.turns import LINES, Turn
+
+if TYPE_CHECKING:
+    from codesmith_lab.sessions.report import Report
+
+__all__ = ["money", "report_json"]
+
+
+def money(value: Decimal | None) -> str | None:
+    """A decimal string in USD without an exponent, None where there is no price."""
+    return None if value is None else f"{value:f}"
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """The whole report; indices are 0-based, lines and columns 1-based, money in USD."""
+    runner, totals = report.runner, report.totals
+    saved = None
+    if totals.cost_usd is not None and totals.repaid_usd is not None:
+        saved = totals.cost_usd - totals.repaid_usd
+    return {
+        "format": runner.session.format,
+        "model": runner.model.name,
+        "provider": runner.model.provider,
+        "rules": runner.rule.id,
+        "price_date": None if report.price_date is None else report.price_date.isoformat(),
+        "tokenizer": runner.tokenizer.name,
+        "tokens_exact": report.tokens_exact,
+        "totals": {
+            "requests": totals.requests,
+            "input_tokens": totals.input_tokens,
+            "output_tokens": totals.output_tokens,
+            "causes": dict(zip(CAUSES, totals.causes, strict=True)),
+            "lines": dict(zip(LINES, totals.lines, strict=True)),
+            "cost_usd": money(totals.cost_usd),
+            "cost_without_repaid_usd": money(saved),
+            "reported_cost_usd": money(totals.reported_cost_usd),
+        },
+        "requests": [
+            _request(report, turn, broken)
+            for turn, broken in zip(report.turns, report.breaks, strict=True)
+        ],
+        "findings": [
+            {
+                "class": f.cls,
+                "zone": f.zone,
+                "block": f.block,
+                "first_request": f.first_request,
+                "requests": f.requests,
+                "tokens": f.tokens,
+                "cost_usd": money(f.cost_usd),
+                "certainty": f.certainty,
+                "intended": f.intended,
+                "given_up_tokens": f.given_up_tokens,
+                "message": f.message,
+            }
+            for f in report.findings_list
+        ],
+        "remedies": [
+            {
+                "action": r.action,
+                "block": r.block,
+                "saves_usd": money(r.saves_usd),
+                "message": r.message,
+            }
+            for r in report.remedies_list
+        ],
+        "skipped": [{"line": s.line, "reason": s.reason} for s in runner.session.skipped],
+        "notes": report.notes(),
+    }
+
+
+def _request(report: Report, turn: Turn, broken: Break | None) -> dict[str, Any]:
+    request = report.runner.session.requests[turn.index]
+    usage = request.usage
+    reported = None
+    if usage is not None:
+        writes = (usage.cache_write_5m_tokens, usage.cache_write_1h_tokens)
+        reported = {
+            "cache_read": usage.cache_read_tokens,
+            "cache_write": None if writes == (None, None) else sum(w or 0 for w in writes),
+            "input_total": usage.input_tokens,
+        }
+    return {
+        "index": turn.index,
+        "line": request.line,
+        "input_tokens": turn.prompt.total_tokens,
+        "output_tokens": turn.output_tokens,
+        "causes": dict(zip(CAUSES, turn.causes.tokens, strict=True)),
+        "lines": dict(zip(LINES, turn.lines, strict=True)),
+        "cost_usd": money(turn.cost_usd),
+        "reported": reported,
+        "parent": turn.parent,
+        "break": None if broken is None else _break(broken),
+        "notes": list(request.notes),
+    }
+
+
+def _break(broken: Break) -> dict[str, Any]:
+    return {
+        "byte": broken.byte,
+        "token": broken.token,
+        "zone": broken.zone,
+        "block": broken.block,
+        "line": broken.line,
+        "column": broken.column,
+        "class": broken.classes[0],
+        "classes": list(broken.classes),
+        "before": broken.before,
+        "after": broken.after,
+        "intended": broken.intended,
+        "also": list(broken.also),
+    }
