@@ -1,1 +1,1 @@
-
+"""Tokens and money: tokenizers, model names, prices, usage counters, bills."""

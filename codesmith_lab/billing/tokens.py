@@ -101,7 +101,7 @@ _ESTIMATES: Final = {
         2,
         "about ±8 % on Latin text and code, up to 50 % too high elsewhere",
     ),
-    "estimate-other": (1, 1, "unknown"),
+    "estimate": (1, 1, "unknown"),
 }
 _EXACT: Final = ("deepseek", "o200k_base", "cl100k_base")
 
@@ -119,7 +119,7 @@ def get_tokenizer(tokenizer_id: str) -> Tokenizer:
 
     Exact: "deepseek", "o200k_base", "cl100k_base". Estimates over o200k_base:
     "estimate-claude-4.6" (Claude up to 4.6), "estimate-claude-4.7" (Claude from 4.7 on),
-    "estimate-other". Raises LabError for another name or a vocabulary that fails its check.
+    "estimate". Raises LabError for another name or a vocabulary that fails its check.
     """
     found = _loaded.get(tokenizer_id)
     if found is not None:

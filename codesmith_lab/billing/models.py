@@ -1,0 +1,266 @@
+"""Model names: which provider, tokenizer, cache rule, price and chat format each one has.
+
+A name that is not known is an error with the nearest known names; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from codesmith_lab.errors import UnknownModelError
+
+__all__ = ["ModelInfo", "known_models", "resolve_model"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of one model.
+
+    name: as asked for.
+    provider: "deepseek", "openai", "anthropic", "google", ...
+    tokenizer_id: for `get_tokenizer`; ids that start with "estimate" are estimates.
+    rules_id: cache rule, or None where there is none here for this model.
+    price_ref: "provider:model" for `rates_for`, or None where nothing is priced.
+    chat_format: "deepseek", "openai", "anthropic" or "plain".
+    """
+
+    name: str
+    provider: str
+    tokenizer_id: str
+    rules_id: str | None
+    price_ref: str | None
+    chat_format: str
+
+
+# DeepSeek names and what they are. Sources: api-docs.deepseek.com quick_start/pricing and
+# updates. V4 and later hit in 128-token units, earlier ones in 64 (see the cache rules).
+_DEEPSEEK_V4: Final = (
+    "deepseek-flash",
+    "deepseek-v4-flash",
+    "deepseek-v4-flash-vision-exp",
+    "deepseek-v4-pro",
+    "deepseek-v4.1-flash",
+)
+_DEEPSEEK_V3: Final = (
+    "deepseek-chat",
+    "deepseek-reasoner",
+    "deepseek-r1",
+    "deepseek-v3",
+    "deepseek-v3.1",
+    "deepseek-v3.1-terminus",
+    "deepseek-v3.2",
+    "deepseek-v3.2-exp",
+)
+
+# OpenAI models before 5.6: prefixes from 1,024 tokens in steps of 128. Encodings after
+# tiktoken 0.14.0, tiktoken/model.py.
+_OPENAI_128: Final = (
+    "gpt-4.1",
+    "gpt-4.1-mini",
+    "gpt-4.1-nano",
+    "gpt-4.5-preview",
+    "gpt-4o",
+    "gpt-4o-mini",
+    "gpt-5",
+    "gpt-5-chat",
+    "gpt-5-codex",
+    "gpt-5-mini",
+    "gpt-5-nano",
+    "gpt-5-pro",
+    "gpt-5.1",
+    "gpt-5.1-chat",
+    "gpt-5.1-codex",
+    "gpt-5.1-codex-max",
+    "gpt-5.1-codex-mini",
+    "gpt-5.2",
+    "gpt-5.2-chat",
+    "gpt-5.2-codex",
+    "gpt-5.2-pro",
+    "gpt-5.3",
+    "gpt-5.3-chat",
+    "gpt-5.3-codex",
+    "gpt-5.4",
+    "gpt-5.4-mini",
+    "gpt-5.4-nano",
+    "gpt-5.4-pro",
+    "gpt-5.5",
+    "gpt-5.5-chat",
+    "gpt-5.5-codex",
+    "gpt-5.5-pro",
+    "o1",
+    "o1-mini",
+    "o1-preview",
+    "o1-pro",
+    "o3",
+    "o3-mini",
+    "o3-pro",
+    "o4-mini",
+)
+_OPENAI_56: Final = ("gpt-5.6", "gpt-5.6-luna", "gpt-5.6-sol", "gpt-5.6-terra")
+# tiktoken 0.14.0 names no encoding for these.
+_OPENAI_6: Final = ("gpt-6-astra", "gpt-6-luna", "gpt-6-sol", "gpt-6.1-sol", "gpt-6.1-terra")
+# No prompt caching (OpenAI's announcement of October 2024 excludes both by name).
+_OPENAI_4O_UNCACHED: Final = ("chatgpt-4o-latest", "gpt-4o-2024-05-13")
+# No prompt caching.
+_OPENAI_OLD: Final = ("gpt-3.5-turbo", "gpt-4", "gpt-4-32k", "gpt-4-turbo")
+
+_CLAUDE_TO_46: Final = (
+    "claude-3-5-haiku",
+    "claude-3-5-sonnet",
+    "claude-3-7-sonnet",
+    "claude-3-haiku",
+    "claude-3-opus",
+    "claude-3-sonnet",
+    "claude-haiku-4-5",
+    "claude-opus-4",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-5",
+    "claude-opus-4-6",
+    "claude-sonnet-4",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-5",
+    "claude-sonnet-4-6",
+)
+_CLAUDE_FROM_47: Final = (
+    "claude-fable-5",
+    "claude-fable-5-1",
+    "claude-fable-5-2",
+    "claude-haiku-5-5",
+    "claude-mythos-5",
+    "claude-mythos-5-1",
+    "claude-mythos-5-2",
+    "claude-opus-4-7",
+    "claude-opus-4-8",
+    "claude-opus-5",
+    "claude-opus-5-5",
+    "claude-sonnet-5",
+    "claude-sonnet-5-5",
+)
+
+# Families known by their first word only: provider, provider in the price catalog.
+_FAMILIES: Final = {
+    "gemini-": ("google", "google"),
+    "gemma-": ("google", "google"),
+    "glm-": ("zai", "zai"),
+    "grok-": ("x-ai", "x-ai"),
+    "kimi-": ("moonshotai", "moonshotai"),
+    "minimax-": ("minimax", "minimax"),
+    "codestral": ("mistral", "mistral"),
+    "devstral": ("mistral", "mistral"),
+    "ministral": ("mistral", "mistral"),
+    "mistral": ("mistral", "mistral"),
+    "qwen": ("alibaba", None),
+}
+
+# What catalogs and gateways write before a vendor's own model name.
+_PREFIXES: Final = (
+    "models/",
+    "deepseek-ai/",
+    "deepseek/",
+    "openai/",
+    "anthropic/",
+    "google/",
+    "moonshotai/",
+    "mistralai/",
+    "mistral/",
+    "minimax/",
+    "qwen/",
+    "x-ai/",
+    "xai/",
+    "z-ai/",
+    "zai-org/",
+    "zai/",
+)
+
+_ALIASES: Final = {
+    "gpt-35-turbo": "gpt-3.5-turbo",
+    "gpt-5.1-mini": "gpt-5.1-codex-mini",
+    "gpt-4-1106-preview": "gpt-4-turbo",
+    "gpt-4-0125-preview": "gpt-4-turbo",
+    "gpt-4-turbo-preview": "gpt-4-turbo",
+}
+
+_DATE = re.compile(r"[-@](?:20\d\d-\d\d-\d\d|20\d{6})$")
+_SHORT_DATE = re.compile(r"-\d{4}$")  # deepseek-v4-flash-0731, gpt-4-0613
+_CLAUDE_DOT = re.compile(r"(?<=\d)\.(?=\d)")
+
+
+@cache
+def _table() -> dict[str, ModelInfo]:
+    rows: dict[str, ModelInfo] = {}
+
+    def add(
+        names: tuple[str, ...], provider: str, tokenizer: str, rules: str | None, chat: str
+    ) -> None:
+        for name in names:
+            rows[name] = ModelInfo(name, provider, tokenizer, rules, f"{provider}:{name}", chat)
+
+    add(_DEEPSEEK_V4, "deepseek", "deepseek", "deepseek-v4", "deepseek")
+    add(_DEEPSEEK_V3, "deepseek", "deepseek", "deepseek-v3", "deepseek")
+    add(_OPENAI_128, "openai", "o200k_base", "openai-128", "openai")
+    add(_OPENAI_56, "openai", "o200k_base", None, "openai")
+    add(_OPENAI_4O_UNCACHED, "openai", "o200k_base", None, "openai")
+    add(_OPENAI_6, "openai", "estimate", None, "openai")
+    add(_OPENAI_OLD, "openai", "cl100k_base", None, "openai")
+    add(_CLAUDE_TO_46, "anthropic", "estimate-claude-4.6", None, "anthropic")
+    add(_CLAUDE_FROM_47, "anthropic", "estimate-claude-4.7", None, "anthropic")
+    return rows
+
+
+def known_models() -> tuple[str, ...]:
+    """Names of the models whose cache rules are complete, for a picker."""
+    return tuple(name for name, info in _table().items() if info.rules_id is not None)
+
+
+def resolve_model(name: str) -> ModelInfo:
+    """What is known of the model called `name`.
+
+    Vendor prefixes ("deepseek-ai/", "openai/"), case, date suffixes ("-2024-08-06",
+    "-20250929"), "-latest" and common aliases are understood. Raises UnknownModelError with
+    the nearest known names otherwise.
+    """
+    plain = _strip_prefixes(name.strip().lower())
+    for candidate in _candidates(plain):
+        info = _table().get(_ALIASES.get(candidate, candidate))
+        if info is not None:
+            return replace(info, name=name.strip(), price_ref=_price_ref(info, plain))
+    for start, (provider, catalog) in _FAMILIES.items():
+        if plain.startswith(start):
+            ref = None if catalog is None else f"{catalog}:{plain}"
+            return ModelInfo(name.strip(), provider, "estimate", None, ref, "plain")
+    raise UnknownModelError(name, _nearest(plain))
+
+
+def _price_ref(info: ModelInfo, plain: str) -> str | None:
+    """OpenAI prices some dated names apart, so a dated name keeps its date there."""
+    return f"openai:{plain}" if info.provider == "openai" else info.price_ref
+
+
+def _strip_prefixes(name: str) -> str:
+    stripped = True
+    while stripped:
+        stripped = False
+        for prefix in _PREFIXES:
+            if name.startswith(prefix):
+                name, stripped = name[len(prefix) :], True
+    return name
+
+
+def _candidates(name: str) -> list[str]:
+    """The name, and the name without date or "-latest"; most exact first."""
+    found = [name, _DATE.sub("", name), name.removesuffix("-latest")]
+    if name.startswith(("deepseek-", "gpt-4-", "gpt-3.5-")):
+        found.append(_SHORT_DATE.sub("", name))
+    if name.startswith("claude-"):
+        found += [_CLAUDE_DOT.sub("-", candidate) for candidate in found]
+    return found
+
+
+def _nearest(name: str) -> list[str]:
+    """Up to three names with complete rules that look most alike."""
+    return difflib.get_close_matches(name, known_models(), n=3, cutoff=0.3)
