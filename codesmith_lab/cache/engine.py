@@ -170,25 +170,39 @@ class PrefixIndex:
         best, parent = 0, int(self._last[node])
         if depth < len(prompt.pieces):
             piece = self.table[int(prompt.pieces[depth])]
-            order = self._order.get(node, [])
-            here = bisect_left(order, (piece.key, -1))
-            for step, start in ((-1, here - 1), (1, here)):
-                at = start
-                while 0 <= at < len(order):
-                    shared = common_length(piece.key, order[at][0], 4)
-                    if shared < best or not shared:
-                        break
-                    request = int(self._last[self._child[(node, order[at][1])]])
-                    if oldest is None or not self._times[request] < oldest:
-                        if shared > best or request > parent:
-                            best, parent = shared, request
-                        if oldest is not None:
-                            break
-                    at += step
+            best, newest = self._siblings(node, piece.key, oldest)
+            parent = newest if best else parent
             # A joint's token lies in the right-hand piece: it is lost with the first of that.
             joint = int(prompt.tokens[depth]) - piece.tokens
             best = max(0, min(best + joint, int(prompt.tokens[depth]))) if best else 0
         return parent, base + best
+
+    def _siblings(self, node: int, key: bytes, oldest: float | None) -> tuple[int, int]:
+        """Most tokens shared with a child of `node`, and the newest request that has them."""
+        order = self._order.get(node, [])
+        here = bisect_left(order, (key, -1))
+        best = 0
+        for step, start in ((-1, here - 1), (1, here)):
+            at = start
+            # Sharing only shrinks with the distance, so the first live neighbour is the best.
+            while 0 <= at < len(order) and not self._alive(node, order[at][1], oldest):
+                at += step
+            if 0 <= at < len(order):
+                best = max(best, common_length(key, order[at][0], 4))
+        if not best:
+            return 0, -1
+        prefix, newest = key[: 4 * best], -1
+        at = bisect_left(order, (prefix, -1))
+        while at < len(order) and order[at][0].startswith(prefix):
+            if self._alive(node, order[at][1], oldest):
+                newest = max(newest, int(self._last[self._child[(node, order[at][1])]]))
+            at += 1
+        return best, newest
+
+    def _alive(self, node: int, piece: int, oldest: float | None) -> bool:
+        if oldest is None:
+            return True
+        return not self._times[self._last[self._child[(node, piece)]]] < oldest
 
     def _best_stored(self, prompt: Prompt, path: LongArray, live_tokens: int) -> int:
         best = 0

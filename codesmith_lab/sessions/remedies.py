@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.sessions.edits import reorder_sections
 from codesmith_lab.sessions.findings import Finding
 from codesmith_lab.sessions.records import Request
 from codesmith_lab.sessions.turns import Turn, TurnRunner
@@ -42,9 +43,9 @@ def move_section_last(requests: Sequence[Request], name: str) -> Blocks:
     """The section behind all others of the system prompt, in every request."""
     changed: Blocks = {}
     for request in requests:
-        moved, rest = _taken_out(request.blocks, name)
-        at = max((i + 1 for i, b in enumerate(rest) if b.kind == "section"), default=0)
-        changed[request.index] = (*rest[:at], *moved, *rest[at:])
+        names = [block.name for block in request.blocks if block.kind == "section"]
+        order = sorted(range(len(names)), key=lambda i: names[i] == name)
+        changed[request.index] = reorder_sections(request.blocks, order)
     return changed
 
 

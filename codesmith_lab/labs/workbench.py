@@ -1,0 +1,426 @@
+"""The workbench: a session on screen, with what-if edits and their bill."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from codesmith_lab.billing.models import known_models
+from codesmith_lab.errors import LabError
+from codesmith_lab.labs import views
+from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.sessions.analysis import analyze, breaks_of, make_runner, rebuild_reason
+from codesmith_lab.sessions.drift import DriftStep, DriftWatcher
+from codesmith_lab.sessions.edits import (
+    SCOPES,
+    STABILITIES,
+    Edit,
+    MoveEdit,
+    StabilityEdit,
+    TextEdit,
+    apply_edits,
+    first_edited_turn,
+    split_separator,
+)
+from codesmith_lab.sessions.findings import collect_findings
+from codesmith_lab.sessions.records import Session
+from codesmith_lab.sessions.report import Report, bill_frame, total
+from codesmith_lab.sessions.turns import Checkpoint, Turn
+from codesmith_lab.widgets.workbench import WorkbenchWidget
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Workbench"]
+
+_SETTLE_S = 0.4
+_MEMO_LIMIT = 20_000
+Handler = Callable[["Workbench", dict[str, Any]], None]
+
+
+def _shown(handler: Handler) -> Handler:
+    """Errors of a callback go under the widget instead of into the void."""
+
+    @wraps(handler)
+    def safe(self: Workbench, change: dict[str, Any]) -> None:
+        try:
+            handler(self, change)
+            self.error = ""
+        except LabError as error:
+            self.error = str(error)
+        except Exception as error:  # a widget callback has no other place to show it
+            self.error = f"The workbench failed: {type(error).__name__}: {error}"
+
+    return safe
+
+
+class Workbench(WorkbenchWidget):
+    """A session as zones, causes and dollars; edit a section and see the bill follow.
+
+    Parameters
+    ----------
+    session: from `load` or `samples.clock_story()`.
+    model: whose tokenizer, rules and prices to use; None takes the session's own.
+    rules: id of a cache rule in place of the model's own.
+
+    `bench.turn` (0-based), `bench.selected` (row of the turn) and `bench.model` may be set from
+    code; `bench.bill`, `bench.report` and `bench.unedited_bill` read the current state.
+
+    Raises UnknownModelError when nobody has rules for the model, LabError for an empty session.
+    """
+
+    def __init__(
+        self, session: Session, model: str | None = None, rules: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.session = session
+        self._rules = rules
+        self._edits: list[Edit] = []
+        self._undone: list[Edit] = []
+        self._memo: dict[object, Block] = {}
+        self._watcher = DriftWatcher()
+        self._settling: asyncio.TimerHandle | None = None
+        self._seq = 0
+        self._loads = 0
+        self.scope = "from_here"
+        self._open(model)
+        self.turn = self._worst_turn()
+        self._select_break()
+        self._show()
+        self.observe(self._on_turn, "turn")
+        self.observe(self._on_selected, "selected")
+        self.observe(self._on_edit, "edit")
+        self.observe(self._on_request, "request")
+
+    # -- what code reads -------------------------------------------------------------------
+
+    @property
+    def model(self) -> str:
+        """The model whose rules and prices are applied; set it to compare."""
+        return self._runner.model.name
+
+    @model.setter
+    def model(self, name: str) -> None:
+        self._open(name)
+        self._show()
+
+    @property
+    def bill(self) -> pd.DataFrame:
+        """One row a request, edits included."""
+        return bill_frame(self._runner, self._turns)
+
+    @property
+    def unedited_bill(self) -> pd.DataFrame:
+        """One row a request of the session as it was recorded."""
+        return bill_frame(self._runner, self._original)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits in force, oldest first."""
+        return tuple(self._edits)
+
+    @property
+    def report(self) -> Report:
+        """The analysis of what is shown: of the edited session while there are edits."""
+        if not self._edits:
+            return analyze(self.session, self._asked, self._rules)
+        findings = collect_findings(self.session.requests, self._turns, self._breaks)
+        return Report(self._runner, tuple(self._turns), tuple(self._breaks), tuple(findings), ())
+
+    def edit_section(self, name: str, text: str) -> None:
+        """Replace a section's text as typing would, on the current turn and with `scope`.
+
+        Raises LabError when the turn has no such section.
+        """
+        block = self._section(name)
+        self._put_text(name, split_separator(block.text)[0], text)
+        self._loads += 1
+        self._replay()
+        self._show()
+
+    def undo(self) -> None:
+        """Take the last edit back; without one nothing happens."""
+        if self._edits:
+            self._undone.append(self._edits.pop())
+            self._after_history()
+
+    def redo(self) -> None:
+        """Do the last undone edit again; without one nothing happens."""
+        if self._undone:
+            self._edits.append(self._undone.pop())
+            self._after_history()
+
+    def reset(self) -> None:
+        """Drop every edit: the session as it was recorded, exactly."""
+        self._edits.clear()
+        self._undone.clear()
+        self._after_history()
+
+    def move_section(self, name: str, step: int) -> None:
+        """Let a section change places with its neighbour: -1 up, +1 down."""
+        if step not in (-1, 1):
+            raise LabError(f"a section moves by -1 (up) or +1 (down), not {step!r}")
+        self._section(name)
+        self._push(MoveEdit(self.turn, name, self.scope, step))
+        self._reselect(name)
+        self._show()
+
+    def set_stability(self, name: str, stability: str) -> None:
+        """Declare a section static, workspace, session or dynamic."""
+        if stability not in STABILITIES:
+            raise LabError(f"a stability is one of {', '.join(STABILITIES)}, not {stability!r}")
+        self._section(name)
+        self._push(StabilityEdit(self.turn, name, self.scope, stability))
+        self._show()
+
+    # -- what the widget sends -------------------------------------------------------------
+
+    @_shown
+    def _on_turn(self, change: dict[str, Any]) -> None:
+        name = self._selected_name
+        if name is None or not self._reselect(name):
+            self._select_break()
+        self._loads += 1
+        self._show()
+
+    @_shown
+    def _on_selected(self, change: dict[str, Any]) -> None:
+        self._remember_selected()
+        self._loads += 1
+        self._show_editor()
+
+    @_shown
+    def _on_edit(self, change: dict[str, Any]) -> None:
+        edit = change["new"]
+        seq, key, text = int(edit["seq"]), str(edit["key"]), str(edit["text"])
+        if key == self._key() and self._selected_name is not None:
+            self._seq = seq
+            blocks = self._turns[self.turn].prompt.blocks
+            self._put_text(
+                self._selected_name, split_separator(blocks[self.selected].text)[0], text
+            )
+            self._replay()
+            self._show()
+            self._settle_later()
+        self.ack = seq
+
+    @_shown
+    def _on_request(self, change: dict[str, Any]) -> None:
+        request = change["new"]
+        action, value = str(request["action"]), str(request.get("value", ""))
+        try:
+            self._do(action, value)
+        finally:
+            self.ack = int(request["seq"])
+
+    def _do(self, action: str, value: str) -> None:
+        name = self._selected_name
+        if action in ("undo", "redo", "reset"):
+            getattr(self, action)()
+        elif action == "model":
+            self.model = value
+        elif action == "scope":
+            if value not in SCOPES:
+                raise LabError(f"a scope is one of {', '.join(SCOPES)}, not {value!r}")
+            self.scope = value
+        elif action in ("move_up", "move_down") and name is not None:
+            self.move_section(name, -1 if action == "move_up" else 1)
+        elif action == "stability" and name is not None:
+            self.set_stability(name, value)
+            self._loads += 1
+            self._show_editor()
+
+    # -- state -----------------------------------------------------------------------------
+
+    def _open(self, model: str | None) -> None:
+        """Lay the session out for a model; edits stay."""
+        self._runner = make_runner(self.session, model, self._rules)
+        self._asked = model
+        self._runner.recount()
+        self._memo.clear()
+        self._checkpoint: Checkpoint | None = None
+        self._original = self._runner.run()
+        self._original_breaks = breaks_of(self._runner, self._original)
+        self._original_drift = self._drift(self._original)
+        self._replay(exact=True)
+
+    def _replay(self, exact: bool = False) -> None:
+        """Run every turn from the first edited one on."""
+        if len(self._memo) > _MEMO_LIMIT:
+            self._memo.clear()
+        blocks = apply_edits(self.session, self._edits, self._memo)
+        if not blocks:
+            self._turns = self._original
+            self._breaks, self._steps = self._original_breaks, self._original_drift
+            return
+        first = first_edited_turn(self._edits, len(self.session.requests))
+        if self._checkpoint is None or self._checkpoint.at != first:
+            self._checkpoint = self._runner.checkpoint(first)
+        self._turns = self._runner.run(blocks, self._checkpoint, exact)
+        self._breaks = breaks_of(self._runner, self._turns)
+        self._steps = self._drift(self._turns)
+
+    def _drift(self, turns: list[Turn]) -> list[DriftStep]:
+        return self._watcher.steps([turn.prompt.blocks for turn in turns])
+
+    def _put_text(self, name: str, old: str, new: str) -> None:
+        """One text edit a burst of typing: strokes in the same place replace each other."""
+        last = self._edits[-1] if self._edits else None
+        if (
+            isinstance(last, TextEdit)
+            and (last.turn, last.name, last.scope) == (self.turn, name, self.scope)
+        ):
+            self._edits.pop()
+            if last.old != new:
+                self._edits.append(replace(last, new=new))
+        elif old != new:
+            self._edits.append(TextEdit(self.turn, name, self.scope, old, new))
+        self._undone.clear()
+
+    def _push(self, edit: Edit) -> None:
+        self._edits.append(edit)
+        self._undone.clear()
+        self._replay(exact=True)
+
+    def _after_history(self) -> None:
+        name = self._selected_name
+        self._replay(exact=True)
+        if name is not None:
+            self._reselect(name)
+        self._loads += 1
+        self._show()
+
+    def _settle_later(self) -> None:
+        """When typing stops, count every joined text whole instead of by its joints."""
+        if self._settling is not None:
+            self._settling.cancel()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._settle()
+            return
+        self._settling = loop.call_later(_SETTLE_S, self._settle)
+
+    def _settle(self) -> None:
+        self._settling = None
+        before = [turn.prompt.total_tokens for turn in self._turns]
+        self._replay(exact=True)
+        if before != [turn.prompt.total_tokens for turn in self._turns]:
+            self._show()
+
+    def _section(self, name: str) -> Block:
+        for block in self._turns[self.turn].prompt.blocks:
+            if block.kind == "section" and block.name == name:
+                return block
+        raise LabError(f"turn {self.turn + 1} has no section named {name!r}")
+
+    def _worst_turn(self) -> int:
+        """The turn whose drift cost most, or the last one: where a person wants to look first."""
+        costs = [turn.repaid_usd or Decimal(turn.causes.tokens[2]) for turn in self._turns]
+        worst = max(range(len(costs)), key=lambda i: (costs[i], i))
+        return worst if costs[worst] else len(costs) - 1
+
+    def _select_break(self) -> None:
+        broken = self._breaks[self.turn]
+        blocks = self._turns[self.turn].prompt.blocks
+        self.selected = min(broken.piece, len(blocks) - 1) if broken is not None else 0
+        self._remember_selected()
+
+    def _reselect(self, name: str) -> bool:
+        for i, block in enumerate(self._turns[self.turn].prompt.blocks):
+            if block.kind == "section" and block.name == name:
+                self.selected = i
+                self._remember_selected()
+                return True
+        return False
+
+    def _remember_selected(self) -> None:
+        blocks = self._turns[self.turn].prompt.blocks
+        block = blocks[self.selected] if 0 <= self.selected < len(blocks) else None
+        self._selected_name = block.name if block is not None and block.kind == "section" else None
+
+    def _key(self) -> str:
+        return f"{self._loads}:{self.turn}:{self._selected_name or self.selected}"
+
+    # -- what the widget shows -------------------------------------------------------------
+
+    def _show(self) -> None:
+        turn = self._turns[self.turn]
+        broken, step = self._breaks[self.turn], self._steps[self.turn]
+        totals = total(self._runner, self._turns)
+        report = Report(self._runner, tuple(self._turns), tuple(self._breaks), (), ())
+        with self.hold_sync():
+            self.head = {
+                "name": self.session.name,
+                "turns_text": f"{len(self._turns):,} turns",
+                "model": self.model,
+                "models": self._models(),
+                "rules_text": self._runner.rule.title,
+                "drift_label": step.label,
+                "figures": views.figures_view(totals),
+                "notes": report.notes(),
+                "scope_options": [{"value": k, "label": v} for k, v in SCOPES.items()],
+                "edited": bool(self._edits),
+                "can_undo": bool(self._edits),
+                "can_redo": bool(self._undone),
+            }
+            self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
+            self.blocks = views.blocks_view(turn, broken, step)
+            self.side = {
+                "diagnosis": views.diagnosis_view(turn, broken, step, ""),
+                "lines": views.lines_view(turn),
+                "multiple": views.multiple_view(self._turns, self.turn),
+                "audit": views.audit_view(
+                    self._turns, self._breaks, self._steps, self._rebuild_texts()
+                ),
+                "compare": self._compare(),
+            }
+            self._show_editor()
+            self.announce = self._sentence(turn)
+
+    def _show_editor(self) -> None:
+        self.editor = views.editor_view(
+            self._turns, self.turn, self.selected, self._seq, self._key()
+        )
+
+    def _models(self) -> list[dict[str, str]]:
+        names = dict.fromkeys((self.model, *known_models()))
+        return [{"value": name, "label": name} for name in names]
+
+    def _rebuild_texts(self) -> list[str]:
+        texts = []
+        for request in self.session.requests:
+            reason, rebuild = rebuild_reason(request), request.rebuild or {}
+            if reason is None:
+                texts.append("")
+                continue
+            before, after = rebuild.get("before"), rebuild.get("after")
+            counts = "" if None in (before, after) else f", {before} → {after} messages"
+            texts.append(reason.replace("_", " ") + counts)
+        return texts
+
+    def _compare(self) -> dict[str, Any] | None:
+        if not self._edits:
+            return None
+        rows = []
+        for name, now, was in (
+            ("this turn", self._turns[self.turn : self.turn + 1],
+             self._original[self.turn : self.turn + 1]),
+            ("whole session", self._turns, self._original),
+        ):
+            a, b = total(self._runner, now), total(self._runner, was)
+            money = None
+            if a.cost_usd is not None and b.cost_usd is not None:
+                money = a.cost_usd - b.cost_usd
+            tokens = a.causes[2] - b.causes[2]
+            rows.append({"name": name, "value": views.signed(money, 5)})
+            rows.append({"name": f"{name}, tokens paid again", "value": f"{tokens:+,}"})
+        return {"title": "Against the unedited session", "rows": rows}
+
+    def _sentence(self, turn: Turn) -> str:
+        diagnosis = self.side["diagnosis"]["title"]
+        return f"Turn {turn.index + 1}: {diagnosis}. {self.side['lines'][-1]['cost_text']}."
