@@ -20,6 +20,11 @@ _BLOCKS: dict[str, tuple[str, ...]] = {
     "tool_search_tool_result": ("tool_use_id", "content"),
     "code_execution_tool_result": ("tool_use_id", "content"),
 }
+_SOURCES: dict[Any, tuple[str, ...]] = {
+    "base64": ("type", "media_type", "data"),
+    "file": ("type", "path", "media_type?"),
+    "url": ("type", "url"),
+}
 _CALLER = ("type", "tool_id?")
 
 
@@ -45,7 +50,8 @@ def _block(block: Any) -> Any:
     if isinstance(fields.get("caller"), Mapping):
         fields["caller"] = _ordered(fields["caller"], _CALLER)
     if kind == "image" and isinstance(fields.get("source"), Mapping):
-        fields["source"] = _ordered(fields["source"], ("type", "media_type?"))
+        source = fields["source"]
+        fields["source"] = _ordered(source, _SOURCES.get(source.get("type"), ("type",)))
     return fields
 
 

@@ -85,7 +85,9 @@ class PrefixChange:
 def _what(system_changed: bool, tools_changed: bool) -> str:
     if system_changed and tools_changed:
         return "system prompt and tool set"
-    return "system prompt" if system_changed else "tool set"
+    if system_changed:
+        return "system prompt"
+    return "tool set" if tools_changed else "unknown component"
 
 
 @dataclass(frozen=True, slots=True)
