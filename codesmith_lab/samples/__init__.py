@@ -1,0 +1,6 @@
+"""Bundled sessions, made by generators: same bytes on every machine, nobody's data."""
+
+from codesmith_lab.samples.agent_log import agent_log_lines
+from codesmith_lab.samples.clock_story import clock_story, clock_story_lines, write_clock_story
+
+__all__ = ["agent_log_lines", "clock_story", "clock_story_lines", "write_clock_story"]
