@@ -117,6 +117,12 @@ def _sightings(
         )
         for cls in broken.classes[1:]:
             found.append(_Sighting(cls, broken.zone, broken.block, turn.index, 0, None))
+    if broken is not None and not broken.intended and request.rebuild is not None:
+        # The clock broke the prefix first; the rebuild behind it is still told.
+        reason = str(request.rebuild.get("reason", ""))
+        cls = "compaction" if "compaction" in reason else "rebuild"
+        gone = max(0, _dropped_tokens(turn, turns))
+        found.append(_Sighting(cls, "log", "history", turn.index, 0, None, "certain", True, gone))
     if turn.causes.tokens[4]:
         found.append(
             _Sighting("expired", "", "", turn.index, turn.causes.tokens[4], None, "likely")
@@ -124,6 +130,14 @@ def _sightings(
     if turn.parent is None and turn.index and requests[turn.index - 1].model != request.model:
         found.append(_Sighting("model_change", "", request.model, turn.index, 0, None))
     return found
+
+
+def _dropped_tokens(turn: Turn, turns: Sequence[Turn]) -> int:
+    """Tokens of the parent's prompt that this request sends no more."""
+    if turn.parent is None:
+        return 0
+    parent = turns[turn.parent].prompt.total_tokens
+    return parent - turn.match.matched_tokens - turn.causes.tokens[2]
 
 
 def _finding(sightings: Sequence[_Sighting]) -> Finding:

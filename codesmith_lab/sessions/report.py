@@ -124,7 +124,7 @@ class Report:
             notes.append("Prices: none are known for this model, so nothing is priced.")
         else:
             ratio = hit_to_miss_ratio(rates)
-            times = "" if ratio is None else f"; a miss costs {ratio.normalize():f} times a hit"
+            times = "" if ratio is None else f"; a miss costs {ratio:.1f} times a hit"
             notes.append(f"Prices: of {self.price_date}, {catalog_version()}{times}.")
         gap = self._calibration()
         if gap is not None and abs(gap) > 0.05:
