@@ -24,7 +24,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--no-browser", action="store_true", help="start the server only")
     parser.add_argument("--port", type=int, default=8888, help="port to listen on (8888)")
-    parser.add_argument("--fresh", action="store_true", help="start from a new copy of the notebook")
+    parser.add_argument(
+        "--fresh", action="store_true", help="start from a new copy of the notebook"
+    )
     commands = parser.add_subparsers(dest="command")
     analyze = commands.add_parser("analyze", help="analyse a log without a notebook")
     analyze.add_argument("file", help="a JSONL log of requests")

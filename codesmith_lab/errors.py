@@ -5,7 +5,7 @@ Each message is one sentence: what was wrong, the value, the rule, the next step
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 __all__ = ["InputError", "LabError", "UnknownModelError"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,11 @@ class Causes:
 
 
 def split_causes(
-    table: PieceTable, prompt: Prompt, match: Match, parent: Entry | None, parent_prompt: Prompt | None
+    table: PieceTable,
+    prompt: Prompt,
+    match: Match,
+    parent: Entry | None,
+    parent_prompt: Prompt | None,
 ) -> Causes:
     """Cut one request's tokens by cause.
 
@@ -100,7 +105,7 @@ def _behind(
     lost = {} if parent_prompt is None else _unmatched(parent_prompt, at, again, mine)
     # Runs of equal verdict are one span: a long history behind the break costs one look.
     edges = [0, *(np.flatnonzero(np.diff(again)) + 1).tolist(), len(mine)] if len(mine) else [0]
-    for low, high in zip(edges, edges[1:]):
+    for low, high in pairwise(edges):
         if again[low]:
             spans.append(Span(int(starts[low]), int(starts[high]), REPAID))
             continue
@@ -142,7 +147,9 @@ def _unmatched(
         return {}
     kept = set(mine[again].tolist())
     lost: dict[tuple[str, str, str, str], int] = {}
-    for block, piece in zip(parent.blocks[at + 1 :], parent.pieces[at + 1 :].tolist()):
+    for block, piece in zip(
+        parent.blocks[at + 1 :], parent.pieces[at + 1 : -1].tolist(), strict=True
+    ):
         if piece not in kept:
             lost.setdefault((block.zone, block.kind, block.role, block.name), piece)
     return lost

@@ -195,9 +195,7 @@ class PieceTable:
     def _add(self, frame: Frame, before: tuple[str, ...], body: str) -> int:
         body_ids = self._ids(body) if body else np.zeros(0, np.int32)
         marks = [self._marker(m) for m in before], [self._marker(m) for m in frame.after]
-        ids = np.concatenate(
-            [np.array(marks[0], np.int32), body_ids, np.array(marks[1], np.int32)]
-        )
+        ids = np.concatenate([np.array(marks[0], np.int32), body_ids, np.array(marks[1], np.int32)])
         head = "".join(before)
         full = head + body + "".join(frame.after)
         number = len(self.pieces)

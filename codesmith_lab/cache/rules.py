@@ -1,6 +1,7 @@
 """Cache rules: which prefix of a prompt a provider can serve from its cache.
 
-The rules are dated data (`rules.toml`), each with its source, the day it was checked, and its doubts.
+The rules are dated data (`rules.toml`), each with its source, the day it was checked, and its
+doubts.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from typing import Any
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.differences import changed_range
 from codesmith_lab.sessions.drift import DriftStep
 from codesmith_lab.sessions.edits import STABILITIES, split_separator
-from codesmith_lab.sessions.differences import changed_range
 from codesmith_lab.sessions.report import Totals
 from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars
 from codesmith_lab.sessions.turns import Turn
@@ -101,7 +101,8 @@ def blocks_view(turn: Turn, broken: Break | None, step: DriftStep) -> Dict:
     if blocks:
         # The markers that open the reply have no row of their own: the last block carries them.
         ends[len(blocks) - 1] = ends[-1]
-    tokens = [end - start for start, end in zip([0, *ends], ends[: len(blocks)])]
+    shown = ends[: len(blocks)]
+    tokens = [end - start for start, end in zip([0, *shown[:-1]], shown, strict=bool(shown))]
     zones = []
     for zone, title in ZONES:
         at = [i for i, block in enumerate(blocks) if block.zone == zone]
@@ -181,8 +182,12 @@ def diagnosis_view(turn: Turn, broken: Break | None, step: DriftStep, wire: str)
         if turn.causes.tokens[4]:
             title = "cache entry expired"
             body = f"{turn.causes.tokens[4]:,} tokens matched an entry whose lifetime had run out."
-        return {"title": title, "body": body, "tone": "good" if turn.parent is not None else "",
-                "also": [wire] if wire else []}
+        return {
+            "title": title,
+            "body": body,
+            "tone": "good" if turn.parent is not None else "",
+            "also": [wire] if wire else [],
+        }
     kind = {"pinned": "section", "log": "history", "scratch": "this turn"}[broken.zone]
     if step.label:
         title = step.description
@@ -218,7 +223,8 @@ def lines_view(turn: Turn) -> list[Dict]:
             "name": "output",
             "cause": "",
             "tokens_text": "unknown" if output is None else f"{output:,}",
-            "cost_text": "" if turn.output_usd is None or output is None
+            "cost_text": ""
+            if turn.output_usd is None or output is None
             else dollars(turn.output_usd, 5),
             "total": False,
         }
@@ -249,8 +255,11 @@ def multiple_view(turns: Sequence[Turn], at: int) -> Dict | None:
         more = f"Left as it is, the {len(turns) - at - 1} turns to come pay {total} more."
     ratio = paid / kept if kept > 0 else None
     value = "∞" if ratio is None else f"{ratio:.0f}×" if ratio >= 10 else f"{ratio:.1f}×"
-    return {"value": value, "text": "this turn's input, against the turn with no drift.",
-            "more": more}
+    return {
+        "value": value,
+        "text": "this turn's input, against the turn with no drift.",
+        "more": more,
+    }
 
 
 def audit_view(
@@ -268,8 +277,11 @@ def audit_view(
         if start is not None and (not label or label != drift[start].label):
             end = f"–{i}" if i - 1 > start else ""
             rows.append(
-                {"turn_text": f"turn {start + 1}{end}", "turn": start,
-                 "text": f"drift {drift[start].label} ×{count}"}
+                {
+                    "turn_text": f"turn {start + 1}{end}",
+                    "turn": start,
+                    "text": f"drift {drift[start].label} ×{count}",
+                }
             )
             start = None
         if label:
@@ -278,23 +290,36 @@ def audit_view(
             rows.append({"turn_text": f"turn {i + 1}", "turn": i, "text": rebuilds[i]})
         elif i < len(turns) and (broken := breaks[i]) is not None and broken.zone != "pinned":
             rows.append(
-                {"turn_text": f"turn {i + 1}", "turn": i,
-                 "text": f"{broken.classes[0]} in {broken.block}"}
+                {
+                    "turn_text": f"turn {i + 1}",
+                    "turn": i,
+                    "text": f"{broken.classes[0]} in {broken.block}",
+                }
             )
     return sorted(rows, key=lambda row: int(row["turn"]))
 
 
-def editor_view(
-    turns: Sequence[Turn], at: int, selected: int, seq: int, key: str
-) -> Dict:
+def editor_view(turns: Sequence[Turn], at: int, selected: int, seq: int, key: str) -> Dict:
     """The chosen block in the editor, with what changed since the best earlier request."""
     turn = turns[at]
     blocks = turn.prompt.blocks
     if not 0 <= selected < len(blocks):
-        return {"block": -1, "key": key, "name": "", "text": "", "editable": False,
-                "readonly_reason": "", "marks": [], "seq": seq, "stability": "",
-                "stabilities": list(STABILITIES), "position_text": "", "can_up": False,
-                "can_down": False, "note": ""}
+        return {
+            "block": -1,
+            "key": key,
+            "name": "",
+            "text": "",
+            "editable": False,
+            "readonly_reason": "",
+            "marks": [],
+            "seq": seq,
+            "stability": "",
+            "stabilities": list(STABILITIES),
+            "position_text": "",
+            "can_up": False,
+            "can_down": False,
+            "note": "",
+        }
     block = blocks[selected]
     is_section = block.kind == "section"
     text = split_separator(block.text)[0] if is_section else block.text

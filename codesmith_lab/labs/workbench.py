@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from codesmith_lab.billing.models import known_models
 from codesmith_lab.errors import LabError
@@ -20,6 +20,7 @@ from codesmith_lab.sessions.edits import (
     STABILITIES,
     Edit,
     MoveEdit,
+    Scope,
     StabilityEdit,
     TextEdit,
     apply_edits,
@@ -165,7 +166,7 @@ class Workbench(WorkbenchWidget):
         if step not in (-1, 1):
             raise LabError(f"a section moves by -1 (up) or +1 (down), not {step!r}")
         self._section(name)
-        self._push(MoveEdit(self.turn, name, self.scope, step))
+        self._push(MoveEdit(self.turn, name, self._reach, step))
         self._reselect(name)
         self._show()
 
@@ -174,7 +175,7 @@ class Workbench(WorkbenchWidget):
         if stability not in STABILITIES:
             raise LabError(f"a stability is one of {', '.join(STABILITIES)}, not {stability!r}")
         self._section(name)
-        self._push(StabilityEdit(self.turn, name, self.scope, stability))
+        self._push(StabilityEdit(self.turn, name, self._reach, stability))
         self._show()
 
     # -- what the widget sends -------------------------------------------------------------
@@ -270,15 +271,16 @@ class Workbench(WorkbenchWidget):
     def _put_text(self, name: str, old: str, new: str) -> None:
         """One text edit a burst of typing: strokes in the same place replace each other."""
         last = self._edits[-1] if self._edits else None
-        if (
-            isinstance(last, TextEdit)
-            and (last.turn, last.name, last.scope) == (self.turn, name, self.scope)
+        if isinstance(last, TextEdit) and (last.turn, last.name, last.scope) == (
+            self.turn,
+            name,
+            self.scope,
         ):
             self._edits.pop()
             if last.old != new:
                 self._edits.append(replace(last, new=new))
         elif old != new:
-            self._edits.append(TextEdit(self.turn, name, self.scope, old, new))
+            self._edits.append(TextEdit(self.turn, name, self._reach, old, new))
         self._undone.clear()
 
     def _push(self, edit: Edit) -> None:
@@ -311,6 +313,10 @@ class Workbench(WorkbenchWidget):
         self._replay(exact=True)
         if before != [turn.prompt.total_tokens for turn in self._turns]:
             self._show()
+
+    @property
+    def _reach(self) -> Scope:
+        return cast(Scope, self.scope)
 
     def _section(self, name: str) -> Block:
         for block in self._turns[self.turn].prompt.blocks:
@@ -370,7 +376,7 @@ class Workbench(WorkbenchWidget):
             }
             self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
             self.blocks = views.blocks_view(turn, broken, step)
-            self.side = {
+            side: dict[str, Any] = {
                 "diagnosis": views.diagnosis_view(turn, broken, step, ""),
                 "lines": views.lines_view(turn),
                 "multiple": views.multiple_view(self._turns, self.turn),
@@ -379,8 +385,10 @@ class Workbench(WorkbenchWidget):
                 ),
                 "compare": self._compare(),
             }
+            self.side = side
             self._show_editor()
-            self.announce = self._sentence(turn)
+            title, cost = side["diagnosis"]["title"], side["lines"][-1]["cost_text"]
+            self.announce = f"Turn {turn.index + 1}: {title}. {cost}."
 
     def _show_editor(self) -> None:
         self.editor = views.editor_view(
@@ -408,8 +416,11 @@ class Workbench(WorkbenchWidget):
             return None
         rows = []
         for name, now, was in (
-            ("this turn", self._turns[self.turn : self.turn + 1],
-             self._original[self.turn : self.turn + 1]),
+            (
+                "this turn",
+                self._turns[self.turn : self.turn + 1],
+                self._original[self.turn : self.turn + 1],
+            ),
             ("whole session", self._turns, self._original),
         ):
             a, b = total(self._runner, now), total(self._runner, was)
@@ -420,7 +431,3 @@ class Workbench(WorkbenchWidget):
             rows.append({"name": name, "value": views.signed(money, 5)})
             rows.append({"name": f"{name}, tokens paid again", "value": f"{tokens:+,}"})
         return {"title": "Against the unedited session", "rows": rows}
-
-    def _sentence(self, turn: Turn) -> str:
-        diagnosis = self.side["diagnosis"]["title"]
-        return f"Turn {turn.index + 1}: {diagnosis}. {self.side['lines'][-1]['cost_text']}."

@@ -13,9 +13,10 @@ from codesmith_lab.samples.tools import tool_definitions
 __all__ = ["agent_log_lines"]
 
 _WORDS = (
-    "claim worker reminder tide harbour gate keeper store due until send retry clock window test "
-    "commit branch module function value error result check before after second queue lease"
-).split()
+    *("claim", "worker", "reminder", "tide", "harbour", "gate", "keeper", "store", "due"),
+    *("until", "send", "retry", "clock", "window", "test", "commit", "branch", "module"),
+    *("function", "value", "error", "result", "check", "before", "after", "second", "queue"),
+)
 
 
 def _prose(source: random.Random, tokens: int) -> str:

@@ -60,8 +60,8 @@ def _model(name: str, rules: str | None) -> ModelInfo:
 def _own_rule(info: ModelInfo) -> CacheRule:
     if info.rules_id is None:
         raise LabError(
-            f"model {info.name!r} ({info.provider}) has no cache rules here yet; choose the nearest "
-            "with rules=..., one of deepseek-v3, deepseek-v4, openai-128"
+            f"model {info.name!r} ({info.provider}) has no cache rules here yet; "
+            "choose the nearest with rules=..., one of deepseek-v3, deepseek-v4, openai-128"
         )
     return get_rule(info.rules_id)
 

@@ -137,7 +137,9 @@ def markers_of(members: Members) -> int:
             return own + sum(count(v) for k, v in value.items() if k == "content")
         return sum(count(v) for v in value) if isinstance(value, list) else 0
 
-    return sum(count(members[name][0]) for name in ("tools", "system", "messages") if name in members)
+    return sum(
+        count(members[name][0]) for name in ("tools", "system", "messages") if name in members
+    )
 
 
 def output_blocks(response: Any, index: int, maker: BlockMaker) -> Sequence[Block] | None:

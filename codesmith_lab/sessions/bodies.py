@@ -118,5 +118,3 @@ class BlockMaker:
 
 def _bytes(raw: str) -> bytes:
     return raw.encode("utf-8", "surrogatepass")
-
-

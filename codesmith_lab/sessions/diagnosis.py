@@ -132,9 +132,7 @@ def _tool_classes(prompt: Prompt, parent: Prompt, mine: Block, theirs: Block) ->
     return tuple(classify_json(theirs.text, mine.text)) or ("tool_changed",)
 
 
-def _section_classes(
-    prompt: Prompt, parent: Prompt, mine: Block, theirs: Block
-) -> tuple[str, ...]:
+def _section_classes(prompt: Prompt, parent: Prompt, mine: Block, theirs: Block) -> tuple[str, ...]:
     now, was = _of_kind(prompt, "section"), _of_kind(parent, "section")
     if mine.name != theirs.name and Counter(b.text.strip() for b in now) == Counter(
         b.text.strip() for b in was

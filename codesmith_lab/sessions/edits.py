@@ -172,12 +172,14 @@ def apply_edits(
 def _apply(blocks: tuple[Block, ...], edit: Edit, memo: dict[object, Block]) -> tuple[Block, ...]:
     if isinstance(edit, MoveEdit):
         return _moved(blocks, edit, memo)
-    change = _with_text if isinstance(edit, TextEdit) else _with_stability
     for i, block in enumerate(blocks):
         if block.kind == "section" and block.name == edit.name:
             key = (id(block), edit)
             if key not in memo:
-                memo[key] = change(block, edit)  # type: ignore[operator]
+                if isinstance(edit, TextEdit):
+                    memo[key] = _with_text(block, edit)
+                else:
+                    memo[key] = _with_stability(block, edit)
                 # Keeps the id taken for as long as the memo lives.
                 memo[(key, "kept")] = block
             return (*blocks[:i], memo[key], *blocks[i + 1 :])

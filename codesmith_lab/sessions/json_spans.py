@@ -75,7 +75,9 @@ def members_of(text: str) -> dict[str, tuple[Any, str]]:
         start = _skip(text, at + 1)
         value, at = _value(text, start)
         if key in members:
-            raise BadJson(f"the key {key[:40]!r} stands twice in one object, so its value is unclear")
+            raise BadJson(
+                f"the key {key[:40]!r} stands twice in one object, so its value is unclear"
+            )
         members[key] = (value, text[start:at])
         at = _next(text, at, "}")
     if text[at + 1 :].strip(" \t\r\n"):

@@ -148,9 +148,7 @@ def _requests(
     return [replace(request, index=i) for i, request in enumerate(requests)]
 
 
-def _request(
-    number: int, members: Members, line: bytes, chosen: str, maker: BlockMaker
-) -> Request:
+def _request(number: int, members: Members, line: bytes, chosen: str, maker: BlockMaker) -> Request:
     body, raw = _body(members)
     module = openai_chat if chosen == "openai-chat" else anthropic_messages
     blocks = tuple(module.read_blocks(body, maker))
@@ -194,7 +192,9 @@ def _usage(members: Members, chosen: str, maker: BlockMaker) -> Usage | None:
     if mapping is None:
         return None
     try:
-        return read_usage(mapping, chosen)
+        return read_usage(
+            mapping, "openai-chat" if chosen == "openai-chat" else "anthropic-messages"
+        )
     except LabError as error:
         maker.note(str(error))
         return None

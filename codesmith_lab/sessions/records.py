@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Mapping
+from typing import Any
 
 from codesmith_lab.billing.usage import Usage
 from codesmith_lab.prompt.blocks import Block
@@ -29,7 +30,8 @@ class Request:
     model: as sent; "" when the body names none.
     time: timezone-aware start time, or None.
     body: the request body's bytes exactly as they stood in the file.
-    blocks: tools, then system sections, then messages. Each chat format puts the first two in its own order.
+    blocks: tools, then system sections, then messages; a chat format puts the first two in its
+        own order.
     settings: the body's other fields (temperature, tool_choice, ...), parsed.
     output: the response's message as the block it would be in the next request's
         history, or None when the log holds no response.

@@ -29,7 +29,8 @@ _SECTION_FAULTS = (
 class Remedy:
     """A change that was replayed on the session and saves money there (simulated).
 
-    action: "move_section_last" or "move_section_to_turn". blocks: what each changed request would send.
+    action: "move_section_last" or "move_section_to_turn". blocks: what each changed request
+    would send.
     """
 
     action: str
@@ -114,5 +115,7 @@ def find_remedies(
             replay = runner.run(blocks, exact=True)
             saves = now - sum((t.cost_usd for t in replay if t.cost_usd is not None), Decimal(0))
             if saves > 0:
-                remedies.append(Remedy(action, name, saves, message.format(name=name) + ".", blocks))
+                remedies.append(
+                    Remedy(action, name, saves, message.format(name=name) + ".", blocks)
+                )
     return sorted(remedies, key=lambda remedy: -remedy.saves_usd)

@@ -129,8 +129,8 @@ class Report:
         gap = self._calibration()
         if gap is not None and abs(gap) > 0.05:
             notes.append(
-                f"Predicted and reported cache reads differ by {gap:+.1%} of the input: savings are "
-                "uncalibrated."
+                f"Predicted and reported cache reads differ by {gap:+.1%} of the input: "
+                "savings are uncalibrated."
             )
         return notes
 

@@ -146,7 +146,7 @@ class TurnRunner:
         return state.turns
 
     def reported_usd(self, index: int) -> Decimal | None:
-        """The bill from a request's reported counters, None where counters or prices are missing."""
+        """The bill from a request's reported counters; None without counters or prices."""
         request = self.session.requests[index]
         usage = request.usage
         if usage is None or usage.cache_read_tokens is None:

@@ -77,7 +77,7 @@ class PrefixChange:
         return f"prefix cache invalidated: {what} changed"
 
     def label(self) -> str:
-        """"sys", "tools" or "sys+tools"."""
+        """ "sys", "tools" or "sys+tools"."""
         parts = (("sys", self.system_changed), ("tools", self.tools_changed))
         return "+".join(name for name, changed in parts if changed)
 

@@ -86,8 +86,7 @@ def _system(system: System) -> Any:
         return system
     order = ("type", "text", "cache_control")
     return [
-        {name: block[name] for name in order if block.get(name) is not None}
-        for block in system
+        {name: block[name] for name in order if block.get(name) is not None} for block in system
     ]
 
 

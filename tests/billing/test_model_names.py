@@ -6,7 +6,6 @@ from codesmith_lab.billing.models import known_models, resolve_model
 from codesmith_lab.billing.tokens import tokenizer_ids
 from codesmith_lab.errors import UnknownModelError
 
-
 # name, provider, tokenizer, cache rule, price reference ("-" is none), chat format
 NAMES = """
 deepseek-flash deepseek deepseek deepseek-v4 deepseek:deepseek-flash deepseek

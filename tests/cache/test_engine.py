@@ -144,9 +144,7 @@ def run(rule_id: str, prompts: list[list[Block]], outputs: list[list[Block]] | N
 def test_the_documented_deepseek_example():
     """A+B then A+C hits nothing, but reveals A: the third request A+D hits it."""
     a = section("a" * 256)
-    first, second, third = run(
-        "deepseek-v4", [[a, section(c * 300, c)] for c in ("b", "c", "d")]
-    )
+    first, second, third = run("deepseek-v4", [[a, section(c * 300, c)] for c in ("b", "c", "d")])
     assert (first.hit_tokens, second.hit_tokens, third.hit_tokens) == (0, 0, 256)
     assert second.live_tokens == 256
 

@@ -57,7 +57,9 @@ def test_every_kind_has_a_test():
         assert {json.loads(line)["kind"] for line in lines} == set(kinds.split())
 
 
-@pytest.mark.parametrize("row", vectors("fingerprints", "freeze_system", "freeze_tools", "freeze_random"))
+@pytest.mark.parametrize(
+    "row", vectors("fingerprints", "freeze_system", "freeze_tools", "freeze_random")
+)
 def test_freeze(row):
     frozen = PinnedPrefix(row["system"], row["tools"]).freeze()
     assert {name: getattr(frozen, name) for name in row["expect"]} == row["expect"]
@@ -232,7 +234,9 @@ def test_rebuild_reasons(row):
 @pytest.mark.parametrize("row", vectors("wire", "append_log"))
 def test_append_log_audit(row):
     def messages(count: int) -> list[dict[str, Any]]:
-        return [{"role": "user", "content": [{"type": "text", "text": str(i)}]} for i in range(count)]
+        return [
+            {"role": "user", "content": [{"type": "text", "text": str(i)}]} for i in range(count)
+        ]
 
     by_text = {str(reason): reason for reason in REASONS.values()}
     log = AppendLog()
