@@ -10,7 +10,46 @@ Importing the package is light: names are fetched when they are first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # The same names for type checkers and editors; a test holds the two lists equal.
+    from codesmith_lab import errors as errors
+    from codesmith_lab import samples as samples
+    from codesmith_lab.errors import InputError as InputError
+    from codesmith_lab.errors import LabError as LabError
+    from codesmith_lab.errors import UnknownModelError as UnknownModelError
+    from codesmith_lab.labs.workbench import Workbench as Workbench
+    from codesmith_lab.prompt import Block as Block
+    from codesmith_lab.prompt import ParsedSection as ParsedSection
+    from codesmith_lab.prompt import PromptBundle as PromptBundle
+    from codesmith_lab.prompt import PromptSection as PromptSection
+    from codesmith_lab.prompt import build_effective_prompt as build_effective_prompt
+    from codesmith_lab.prompt import parse_rendered_sections as parse_rendered_sections
+    from codesmith_lab.prompt import system_to_text as system_to_text
+    from codesmith_lab.sessions.analysis import analyze as analyze
+    from codesmith_lab.sessions.load import load as load
+    from codesmith_lab.sessions.load import load_bytes as load_bytes
+    from codesmith_lab.sessions.records import Request as Request
+    from codesmith_lab.sessions.records import Session as Session
+    from codesmith_lab.sessions.report import Report as Report
+    from codesmith_lab.zones import AppendLog as AppendLog
+    from codesmith_lab.zones import FrozenPrefix as FrozenPrefix
+    from codesmith_lab.zones import PinnedPrefix as PinnedPrefix
+    from codesmith_lab.zones import PrefixChange as PrefixChange
+    from codesmith_lab.zones import PrefixDrift as PrefixDrift
+    from codesmith_lab.zones import PrefixStabilityManager as PrefixStabilityManager
+    from codesmith_lab.zones import RebuildReason as RebuildReason
+    from codesmith_lab.zones import RebuildRecord as RebuildRecord
+    from codesmith_lab.zones import ThreeZoneRequest as ThreeZoneRequest
+    from codesmith_lab.zones import TranscriptRebuilt as TranscriptRebuilt
+    from codesmith_lab.zones import TurnScratch as TurnScratch
+    from codesmith_lab.zones import ZoneSession as ZoneSession
+    from codesmith_lab.zones import cache_stats as cache_stats
+    from codesmith_lab.zones import cache_zones as cache_zones
+    from codesmith_lab.zones import check_deterministic as check_deterministic
+
+    __version__: str
 
 _HOMES = {
     "AppendLog": "zones",
@@ -18,6 +57,7 @@ _HOMES = {
     "FrozenPrefix": "zones",
     "InputError": "errors",
     "LabError": "errors",
+    "ParsedSection": "prompt",
     "PinnedPrefix": "zones",
     "PrefixChange": "zones",
     "PrefixDrift": "zones",
@@ -45,7 +85,7 @@ _HOMES = {
     "parse_rendered_sections": "prompt",
     "system_to_text": "prompt",
 }
-_MODULES = ("samples",)
+_MODULES = ("errors", "samples")
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]
 
@@ -60,10 +100,10 @@ def __getattr__(name: str) -> Any:
 
         value = version("codesmith-lab")
     else:
-        raise AttributeError(f"codesmith_lab has no name {name!r}")
+        raise AttributeError(f"module 'codesmith_lab' has no attribute {name!r}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*globals(), *__all__})
