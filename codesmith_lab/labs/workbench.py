@@ -89,7 +89,10 @@ class Workbench(WorkbenchWidget):
         self._loads = 0
         self.scope = "from_here"
         self._open(model)
+        # The turn is checked against the timeline, so that comes first.
+        self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
         self.turn = self._worst_turn()
+        self.blocks = self._blocks_view()
         self._select_break()
         self._show()
         self.observe(self._on_turn, "turn")
@@ -183,6 +186,8 @@ class Workbench(WorkbenchWidget):
     @_shown
     def _on_turn(self, change: dict[str, Any]) -> None:
         name = self._selected_name
+        # A row is checked against the blocks of its turn, so these come first.
+        self.blocks = self._blocks_view()
         if name is None or not self._reselect(name):
             self._select_break()
         self._loads += 1
@@ -319,7 +324,8 @@ class Workbench(WorkbenchWidget):
         return cast(Scope, self.scope)
 
     def _section(self, name: str) -> Block:
-        for block in self._turns[self.turn].prompt.blocks:
+        blocks: tuple[Block, ...] = self._turns[self.turn].prompt.blocks
+        for block in blocks:
             if block.kind == "section" and block.name == name:
                 return block
         raise LabError(f"turn {self.turn + 1} has no section named {name!r}")
@@ -375,7 +381,7 @@ class Workbench(WorkbenchWidget):
                 "can_redo": bool(self._undone),
             }
             self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
-            self.blocks = views.blocks_view(turn, broken, step)
+            self.blocks = self._blocks_view()
             side: dict[str, Any] = {
                 "diagnosis": views.diagnosis_view(turn, broken, step, ""),
                 "lines": views.lines_view(turn),
@@ -389,6 +395,10 @@ class Workbench(WorkbenchWidget):
             self._show_editor()
             title, cost = side["diagnosis"]["title"], side["lines"][-1]["cost_text"]
             self.announce = f"Turn {turn.index + 1}: {title}. {cost}."
+
+    def _blocks_view(self) -> dict[str, Any]:
+        at = self.turn
+        return views.blocks_view(self._turns[at], self._breaks[at], self._steps[at])
 
     def _show_editor(self) -> None:
         self.editor = views.editor_view(

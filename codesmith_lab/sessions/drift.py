@@ -36,7 +36,7 @@ class DriftWatcher:
 
     def __init__(self) -> None:
         self._frozen: dict[tuple[str, Key], FrozenPrefix] = {}
-        self._tools: dict[Key, list[dict[str, Any]]] = {}
+        self._catalogs: dict[Key, str] = {}
 
     def freeze(self, blocks: Sequence[Block]) -> FrozenPrefix:
         """The frozen prefix of one request's blocks."""
@@ -44,7 +44,7 @@ class DriftWatcher:
         tools = tuple(block.text for block in blocks if block.kind == "tool")
         known = self._frozen.get((system, tools))
         if known is None:
-            known = PinnedPrefix(system, self._catalog(tools)).freeze()
+            known = FrozenPrefix.from_texts(system, self._catalog(tools))
             self._frozen[(system, tools)] = known
         return known
 
@@ -63,10 +63,11 @@ class DriftWatcher:
                 steps.append(DriftStep(change.label(), text, before, frozen.short_id))
         return steps
 
-    def _catalog(self, tools: Key) -> list[dict[str, Any]]:
-        known = self._tools.get(tools)
+    def _catalog(self, tools: Key) -> str:
+        known = self._catalogs.get(tools)
         if known is None:
-            known = self._tools[tools] = [_reference_tool(text) for text in tools]
+            frozen = PinnedPrefix(None, [_reference_tool(text) for text in tools]).freeze()
+            known = self._catalogs[tools] = frozen.tool_catalog
         return known
 
 

@@ -101,6 +101,13 @@ class FrozenPrefix:
     tools_sha256: str
     combined_sha256: str
 
+    @classmethod
+    def from_texts(cls, system_text: str, tool_catalog: str) -> FrozenPrefix:
+        """A frozen prefix from a system text and a catalog that is already sorted."""
+        system_sha, tools_sha = sha256_hex(system_text), sha256_hex(tool_catalog)
+        combined = sha256_hex(f"{system_sha}:{tools_sha}")
+        return cls(system_text, tool_catalog, system_sha, tools_sha, combined)
+
     @property
     def short_id(self) -> str:
         """The first 12 hex digits of the combined hash."""
@@ -138,6 +145,4 @@ class PinnedPrefix:
         catalog = "\n".join(
             sorted((tool_json(tool) for tool in self.tools), key=lambda t: t.encode("utf-8"))
         )
-        system_sha, tools_sha = sha256_hex(text), sha256_hex(catalog)
-        combined = sha256_hex(f"{system_sha}:{tools_sha}")
-        return FrozenPrefix(text, catalog, system_sha, tools_sha, combined)
+        return FrozenPrefix.from_texts(text, catalog)

@@ -1,0 +1,84 @@
+"""What people click and type, in real JupyterLab, against what Python computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import codesmith_lab as lab
+from codesmith_lab.labs.workbench import Workbench
+
+SECTION = 2  # environment, in prompt order
+
+
+def expected(text_change: tuple[str, str] | None = None) -> Workbench:
+    bench = lab.Workbench(lab.samples.clock_story())
+    bench.turn = 22
+    if text_change is not None:
+        text = bench.editor["text"]
+        bench.edit_section("environment", text.replace(*text_change))
+    return bench
+
+
+def total_of(bench: Workbench) -> str:
+    return str(bench.head["figures"][1]["value"])
+
+
+def shown(page: Any, selector: str) -> str:
+    return str(page.locator(selector).first.inner_text())
+
+
+def wait_text(page: Any, selector: str, text: str) -> None:
+    page.wait_for_function(
+        "([s, t]) => [...document.querySelectorAll(s)].some((n) => n.textContent.includes(t))",
+        arg=[selector, text],
+        timeout=20_000,
+    )
+
+
+def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
+    page = bench_page
+    plain = expected()
+    slider = page.locator('.cslab [role="slider"]').first
+    wait_text(page, ".cslab .cs-walk", "turn 23 of 40")
+    wait_text(page, ".cslab .cs-title", plain.side["diagnosis"]["title"])
+    wait_text(page, ".cslab .cs-break", plain.blocks["break"]["text"])
+    before = shown(page, ".cslab .cs-figures")
+
+    slider.focus()
+    slider.press("ArrowRight")
+    wait_text(page, ".cslab .cs-walk", "turn 24 of 40")
+    slider.press("ArrowLeft")
+    wait_text(page, ".cslab .cs-walk", "turn 23 of 40")
+
+    # Type into the platform line: the break moves up, and the figures are Python's.
+    editor = page.locator(".cslab textarea").first
+    editor.focus()
+    editor.evaluate(
+        "(node) => { const at = node.value.indexOf('linux'); node.setSelectionRange(at, at + 5); }"
+    )
+    page.keyboard.type("plan9")
+    after = expected(("linux", "plan9"))
+    wait_text(page, ".cslab .cs-break", after.blocks["break"]["text"])
+    wait_text(page, ".cslab .cs-card", after.side["diagnosis"]["body"])
+    wait_text(page, ".cslab .cs-fig", total_of(after))
+    wait_text(page, ".cslab .cs-card", "Against the unedited session")
+
+    page.get_by_role("button", name="Undo", exact=True).first.click()
+    wait_text(page, ".cslab .cs-break", plain.blocks["break"]["text"])
+    page.wait_for_function(
+        "(was) => document.querySelector('.cslab .cs-figures').innerText === was",
+        arg=before,
+        timeout=20_000,
+    )
+
+    # Reorder by keyboard: Alt+ArrowDown in the editor.
+    editor.focus()
+    page.keyboard.press("Alt+ArrowDown")
+    moved = expected()
+    moved.move_section("environment", 1)
+    wait_text(page, ".cslab .cs-fig", total_of(moved))
+    assert moved.blocks["name"][SECTION + 1] == "environment"
+    page.get_by_role("button", name="Reset", exact=True).first.click()
+    wait_text(page, ".cslab .cs-break", plain.blocks["break"]["text"])
+    assert page.locator(".cslab .cs-error:visible").count() == 0
+    assert page.problems == []

@@ -1,0 +1,72 @@
+"""The workbench without a browser: traits in, traits out."""
+
+from __future__ import annotations
+
+import pytest
+
+import codesmith_lab as lab
+from codesmith_lab.labs.workbench import Workbench
+
+
+@pytest.fixture(scope="module")
+def session():
+    return lab.samples.clock_story()
+
+
+@pytest.fixture
+def bench(session) -> Workbench:
+    bench = lab.Workbench(session)
+    bench.turn = 22
+    return bench
+
+
+def test_it_opens_where_drift_hurts(session) -> None:
+    bench = lab.Workbench(session)
+    assert bench.side["diagnosis"]["title"] == ("prefix cache invalidated: system prompt changed")
+    assert bench.editor["name"] == "environment"
+
+
+def test_an_edit_recomputes_and_undo_is_exact(bench) -> None:
+    before = (bench.blocks, bench.timeline, bench.head["figures"])
+    text = bench.editor["text"]
+    bench.edit = {"seq": 1, "key": bench.editor["key"], "text": "x" + text}
+    assert bench.ack == 1
+    assert bench.error == ""
+    assert bench.blocks["break"] != before[0]["break"]
+    assert not bench.bill.equals(bench.unedited_bill)
+    bench.undo()
+    assert (bench.blocks, bench.timeline, bench.head["figures"]) == before
+    assert bench.bill.equals(bench.unedited_bill)
+
+
+def test_typing_counts_as_a_full_recount_does(bench) -> None:
+    for extra in ("a", " b", "\n", "/", "{}", "日本", "🚀 "):
+        bench.edit_section("environment", bench.editor["text"] + extra)
+        quick = [turn.prompt.total_tokens for turn in bench._turns]
+        bench._replay(exact=True)
+        assert quick == [turn.prompt.total_tokens for turn in bench._turns]
+
+
+def test_removing_the_clock_makes_later_turns_cheap(bench) -> None:
+    lines = bench.editor["text"].split("\n")
+    kept = "\n".join(line for line in lines if not line.startswith("Current time"))
+    bench.edit_section("environment", kept)
+    assert bench.bill["repaid"].iloc[24:29].sum() == 0
+    assert bench.unedited_bill["repaid"].iloc[24:29].sum() > 10_000
+
+
+def test_moves_stability_and_model(bench) -> None:
+    bench.request = {"seq": 5, "action": "move_down"}
+    assert bench.blocks["name"][3] == "environment"
+    assert bench.editor["name"] == "environment"
+    bench.request = {"seq": 6, "action": "stability", "value": "static"}
+    assert bench.editor["stability"] == "static"
+    bench.request = {"seq": 7, "action": "model", "value": "gpt-5"}
+    assert bench.model == "gpt-5"
+    assert bench.error == ""
+    bench.request = {"seq": 8, "action": "model", "value": "no-such-model"}
+    assert "nearest" in bench.error
+
+
+def test_a_fallback_is_shown_where_widgets_do_not_run(bench) -> None:
+    assert "prefix cache invalidated" in bench._repr_mimebundle_()[0]["text/plain"]
