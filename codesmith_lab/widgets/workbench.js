@@ -118,6 +118,9 @@ const SEAM_PX = 20;
 const ALL_ROWS = 200;
 const CODE_LINE_PX = 18;
 const CODE_PAD_PX = 9;
+const CODE_LEFT_PX = 6;
+const TILE_PX = 8;
+const ANNOUNCE_MS = 700;
 const LONG_LINE = 20000;
 const ANSWER_WAIT_MS = 3000;
 
@@ -762,11 +765,11 @@ function fillSelect(select, choices, value) {
  * @property {Model} model
  * @property {HTMLElement} root
  * @property {AbortSignal} signal
- * @property {(part: Part) => void} changed asks for one redraw in the next frame
+ * @property {(...parts: Part[]) => void} changed asks for one redraw in the next frame
  * @property {<A extends unknown[]>(fn: (...args: A) => void) => (...args: A) => void} guard
  * @property {() => {fills: Fills, ink: Ink}} palette
  * @property {(action: string, value?: string) => void} ask queues a one-off command
- * @property {(text: string) => void} write sends the editor's text
+ * @property {(text: string, key: string) => number} write sends the text of the editor, gives its number
  * @property {(turn: number) => void} goTurn
  * @property {(block: number) => void} goBlock
  * @property {(name: string, fallback: string) => string} chosen what the person chose, until Python has answered
@@ -816,7 +819,7 @@ function buildHead(desk) {
           box.append(h("b"), h("span"));
           figures.append(box);
         }
-        setAttr(box.children[0], "class", figure.tone ? `cs-${figure.tone === "lost" ? "lost" : "good"}` : "");
+        setAttr(box.children[0], "class", toneClass(figure.tone).trim());
         setText(box.children[0], figure.value);
         setText(box.children[1], figure.label);
       });
@@ -904,7 +907,7 @@ function buildTimeline(desk) {
       const height = chart.clientHeight;
       layout = timelineLayout(data.totals, width, height);
       drawTimeline(freshPen(canvas, width, height), layout, data, fills, ink);
-      const seen = data.causes.filter((cause, index) => data.tokens[index].some((tokens) => tokens > 0));
+      const seen = data.causes.filter((_, index) => data.tokens[index].some((tokens) => tokens > 0));
       drawLegend(keys, seen, fills);
     },
     drawTurn() {
@@ -1235,3 +1238,702 @@ function moveBlock(desk, up) {
   const editor = desk.model.get("editor");
   if (up ? editor.can_up : editor.can_down) desk.ask(up ? "move_up" : "move_down");
 }
+
+/** @param {Desk} desk */
+function buildEditor(desk) {
+  const box = h("div", "cs-middle");
+  const card = h("section", "cs-editor");
+  const top = h("div", "cs-bar cs-bar-top");
+  const name = h("h3", "cs-clip cs-text");
+  name.dir = "auto";
+  const segments = buildStability(desk);
+  const place = h("span", "cs-muted");
+  const up = smallButton("↑", "Move this section up (Alt+Up)");
+  const down = smallButton("↓", "Move this section down (Alt+Down)");
+  const move = h("div", "cs-move");
+  move.append(place, up, down);
+  top.append(name, segments.box, h("span", "cs-space"), move);
+
+  const reason = h("p", "cs-reason");
+  const code = buildCode(desk);
+  const end = h("div", "cs-bar cs-bar-end");
+  const scopeLabel = h("label", "cs-scope", "Apply edits");
+  const scope = h("select");
+  scopeLabel.append(scope);
+  const undo = smallButton("Undo", "Undo the last change in the workbench");
+  const redo = smallButton("Redo", "Redo the change that was undone");
+  const reset = smallButton("Reset", "Back to the session as it was recorded");
+  end.append(scopeLabel, h("span", "cs-space"), undo, redo, reset);
+  const note = h("p", "cs-note cs-text");
+  card.append(top, reason, code.box, end);
+  box.append(card, note);
+
+  on(desk, up, "click", () => moveBlock(desk, true));
+  on(desk, down, "click", () => moveBlock(desk, false));
+  on(desk, scope, "change", () => desk.ask("scope", scope.value));
+  for (const [button, action] of /** @type {const} */ ([[undo, "undo"], [redo, "redo"], [reset, "reset"]])) {
+    on(desk, button, "click", () => {
+      if (!isOff(button)) desk.ask(action);
+    });
+  }
+  return {
+    box,
+    focus: code.focus,
+    draw() {
+      const editor = desk.model.get("editor");
+      const head = desk.model.get("head");
+      if (!code.draw()) return;
+      setText(name, editor.name || "no block chosen");
+      name.title = visibleText(editor.name);
+      segments.draw(editor);
+      setText(place, editor.position_text);
+      move.hidden = !editor.position_text && !editor.can_up && !editor.can_down;
+      setOff(up, !editor.can_up);
+      setOff(down, !editor.can_down);
+      setText(reason, editor.readonly_reason);
+      reason.hidden = editor.editable || !editor.readonly_reason;
+      fillSelect(scope, head.scope_options, desk.chosen("scope", desk.model.get("scope")));
+      scopeLabel.hidden = head.scope_options.length === 0;
+      setOff(undo, !(head.can_undo ?? true));
+      setOff(redo, !(head.can_redo ?? true));
+      setOff(reset, !head.edited);
+      setText(note, editor.note);
+      note.hidden = !editor.note;
+    },
+  };
+}
+
+/** @param {string} text @param {string} hint */
+function smallButton(text, hint) {
+  const button = h("button", "", text);
+  button.type = "button";
+  button.title = hint;
+  if (text.length === 1) button.setAttribute("aria-label", hint.replace(/ \(.*/, ""));
+  return button;
+}
+
+/** @param {Desk} desk */
+function buildStability(desk) {
+  const box = h("div", "cs-seg");
+  box.setAttribute("role", "radiogroup");
+  box.setAttribute("aria-label", "Stability");
+  const buttons = () => /** @type {HTMLButtonElement[]} */ ([...box.children]);
+  /** @param {HTMLButtonElement} button */
+  const choose = (button) => {
+    if (isOff(button) || button.getAttribute("aria-checked") === "true") return;
+    desk.ask("stability", button.value);
+  };
+  on(desk, box, "click", (/** @type {MouseEvent} */ event) => {
+    const button = /** @type {Element} */ (event.target).closest("button");
+    if (button) choose(button);
+  });
+  on(desk, box, "keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const all = buttons();
+    const at = all.findIndex((button) => button === event.target);
+    /** @type {Record<string, number>} */
+    const to = {
+      ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: all.length - 1,
+    };
+    if (at < 0 || !(event.key in to)) return;
+    event.preventDefault();
+    const button = all[(to[event.key] + all.length) % all.length];
+    if (isOff(button)) return;
+    button.focus();
+    choose(button);
+  });
+  return {
+    box,
+    /** @param {Editor} editor */
+    draw(editor) {
+      box.hidden = !editor.stability;
+      if (box.dataset.all !== editor.stabilities.join()) {
+        box.dataset.all = editor.stabilities.join();
+        box.replaceChildren(
+          ...editor.stabilities.map((value) => {
+            const button = h("button", "", value);
+            button.type = "button";
+            button.value = value;
+            button.setAttribute("role", "radio");
+            return button;
+          }),
+        );
+      }
+      const chosen = desk.chosen("stability", editor.stability);
+      const known = editor.stabilities.includes(chosen);
+      buttons().forEach((button, index) => {
+        const checked = button.value === chosen;
+        setAttr(button, "aria-checked", String(checked));
+        setOff(button, !editor.editable);
+        button.tabIndex = checked || (!known && index === 0) ? 0 : -1;
+      });
+    },
+  };
+}
+
+/**
+ * The text area, with line numbers and changed ranges painted behind it. Only the visible lines are built,
+ * so a text of a megabyte costs hardly more per stroke than a short one.
+ * @param {Desk} desk
+ */
+function buildCode(desk) {
+  const box = h("div", "cs-code");
+  const marks = h("div", "cs-marks");
+  const lines = h("div", "cs-lines");
+  for (const layer of [marks, lines]) layer.setAttribute("aria-hidden", "true");
+  marks.dir = "ltr";
+  const area = h("textarea");
+  area.spellcheck = false;
+  area.dir = "ltr";
+  area.wrap = "off";
+  for (const name of ["autocomplete", "autocapitalize", "autocorrect"]) area.setAttribute(name, "off");
+  box.append(lines, marks, area);
+
+  /** @type {string | null} */ let key = null;
+  let name = "";
+  let map = textMap("");
+  let starts = [0];
+  let typedSeq = 0;
+  let composing = false;
+  /** @type {number[][]} */ let ranges = [];
+
+  /** @param {string} raw */
+  const take = (raw) => {
+    map = textMap(raw);
+    starts = lineStarts(map.shown);
+    const digits = Math.max(2, String(starts.length).length);
+    box.style.setProperty("--gutter", `${Math.ceil(digits * 7.3) + 20}px`);
+  };
+  /** Marks are shown only on the very text they were computed for. */
+  const judge = () => {
+    const editor = desk.model.get("editor");
+    const theirs = editor.key === key && (editor.seq === typedSeq || editor.text === map.raw);
+    ranges = theirs ? editor.marks.map(([from, to]) => [toShown(map, from), toShown(map, to)]) : [];
+  };
+  const paint = () => {
+    const { scrollTop, scrollLeft } = area;
+    const first = Math.max(0, Math.floor((scrollTop - CODE_PAD_PX) / CODE_LINE_PX) - 1);
+    const last = Math.min(starts.length, first + Math.ceil(area.clientHeight / CODE_LINE_PX) + 3);
+    /** @type {HTMLElement[]} */ const numbers = [];
+    /** @type {HTMLElement[]} */ const painted = [];
+    for (let k = first; k < last; k += 1) {
+      const y = `${CODE_PAD_PX + k * CODE_LINE_PX - scrollTop}px`;
+      const number = h("div", "", String(k + 1));
+      number.style.top = y;
+      numbers.push(number);
+      const end = k + 1 < starts.length ? starts[k + 1] - 1 : map.shown.length;
+      const line = markedLine(starts[k], end);
+      if (!line) continue;
+      line.style.top = y;
+      line.style.left = `${CODE_LEFT_PX - scrollLeft}px`;
+      painted.push(line);
+    }
+    lines.replaceChildren(...numbers);
+    marks.replaceChildren(...painted);
+  };
+  /** @param {number} start @param {number} end */
+  const markedLine = (start, end) => {
+    if (!ranges.some(([from, to]) => from <= end && to >= start)) return null;
+    const pieces = markedPieces(map.shown, start, Math.min(end, start + LONG_LINE), ranges);
+    if (pieces.every((piece) => piece.kind === "plain")) return null;
+    const line = h("div");
+    for (const piece of pieces) {
+      const part = document.createElement(piece.kind === "mark" ? "mark" : "span");
+      if (piece.kind === "edge") part.className = "cs-edge";
+      part.textContent = piece.text;
+      line.append(part);
+    }
+    return line;
+  };
+
+  /** @param {Editor} editor */
+  const load = (editor) => {
+    const edit = desk.model.get("edit");
+    const same = key !== null && name === editor.name;
+    const place = { top: area.scrollTop, left: area.scrollLeft, caret: area.selectionStart };
+    // A second view of the same model must show what was typed in the first, answered or not.
+    const newer = edit.key === editor.key && edit.seq > editor.seq;
+    ({ key, name } = editor);
+    typedSeq = newer ? edit.seq : editor.seq;
+    take(newer ? edit.text : editor.text);
+    if (area.value !== map.shown) area.value = map.shown;
+    judge();
+    if (same) {
+      const caret = Math.min(place.caret, map.shown.length);
+      area.setSelectionRange(caret, caret);
+      area.scrollTo(place.left, place.top);
+      return;
+    }
+    const rows = Math.max(13, Math.min(26, starts.length + 1));
+    box.style.height = `${rows * CODE_LINE_PX + 2 * CODE_PAD_PX + 14}px`;
+    const line = ranges.length ? countBelow(starts, ranges[0][0] + 1) - 1 : 0;
+    area.setSelectionRange(0, 0);
+    area.scrollTo(0, Math.max(0, (line - 6) * CODE_LINE_PX));
+  };
+
+  const typed = () => {
+    if (area.readOnly || key === null || area.value === map.shown) return;
+    take(editedRaw(map, area.value));
+    typedSeq = desk.write(map.raw, key);
+    judge();
+    paint();
+  };
+  on(desk, area, "input", typed);
+  on(desk, area, "compositionstart", () => {
+    composing = true;
+  });
+  on(desk, area, "compositionend", () => {
+    composing = false;
+    typed();
+    desk.changed("editor");
+  });
+  on(desk, area, "scroll", paint);
+  on(desk, area, "keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (!event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    moveBlock(desk, event.key === "ArrowUp");
+  });
+  const sizes = new ResizeObserver(desk.guard(paint));
+  sizes.observe(box);
+  desk.signal.addEventListener("abort", () => sizes.disconnect());
+
+  return {
+    box,
+    focus: () => area.focus(),
+    /** @returns {boolean} false while a composition keeps another text waiting */
+    draw() {
+      const editor = desk.model.get("editor");
+      if (editor.key !== key || key === null) {
+        if (composing) return false;
+        load(editor);
+      }
+      area.readOnly = !editor.editable;
+      setAttr(area, "aria-label", editor.name ? `Text of section ${visibleText(editor.name)}` : "No block chosen");
+      judge();
+      paint();
+      return true;
+    },
+  };
+}
+
+/** @param {Desk} desk */
+function buildSide(desk) {
+  const box = h("div", "cs-side");
+  /** @param {string} title */
+  const card = (title) => {
+    const element = h("section", "cs-card");
+    const head = h("h3", "", title);
+    element.append(head);
+    box.append(element);
+    return { element, head };
+  };
+  const diagnosis = card("Diagnosis");
+  const title = h("p", "cs-title cs-text");
+  const body = h("p", "cs-muted cs-text");
+  const also = h("ul", "cs-also");
+  diagnosis.element.append(title, body, also);
+  const compare = card("");
+  const compareTable = h("table");
+  const compareBody = h("tbody");
+  compareTable.append(compareBody);
+  compare.element.append(compareTable);
+  const turn = card("This turn");
+  const table = h("table");
+  const tbody = h("tbody");
+  table.append(h("caption", "cs-hear", "Tokens and cost of this turn"), tbody);
+  turn.element.append(table);
+  const multiple = card("The price of that byte");
+  const value = h("b", "cs-big");
+  const text = h("span", "cs-text");
+  const first = h("p");
+  const more = h("p", "cs-muted cs-text");
+  first.append(value, text);
+  multiple.element.append(first, more);
+  const audit = card("Audit");
+  const auditList = h("ul", "cs-audit");
+  audit.element.append(auditList);
+  on(desk, auditList, "click", (/** @type {MouseEvent} */ event) => {
+    const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("button"));
+    if (button) desk.goTurn(Number(button.dataset.turn));
+  });
+
+  /** The list stays as it is while it says the same: a button in it may hold the focus. @param {Side} side */
+  const drawAudit = (side) => {
+    audit.element.hidden = side.audit.length === 0;
+    const print = JSON.stringify(side.audit);
+    if (auditList.dataset.print === print) return;
+    auditList.dataset.print = print;
+    auditList.replaceChildren(
+      ...side.audit.map((entry) => {
+        const item = h("li");
+        const button = h("button", "", entry.turn_text);
+        button.type = "button";
+        button.title = `Go to turn ${entry.turn + 1}`;
+        button.dataset.turn = String(entry.turn);
+        item.append(button, h("span", "cs-text", entry.text));
+        return item;
+      }),
+    );
+  };
+  return {
+    box,
+    draw() {
+      const side = desk.model.get("side");
+      const { fills } = desk.palette();
+      setAttr(title, "class", `cs-title cs-text${toneClass(side.diagnosis.tone)}`);
+      setText(title, side.diagnosis.title);
+      setText(body, side.diagnosis.body);
+      body.hidden = !side.diagnosis.body;
+      also.hidden = side.diagnosis.also.length === 0;
+      also.replaceChildren(...side.diagnosis.also.map((line) => h("li", "cs-text", line)));
+      compare.element.hidden = !side.compare;
+      if (side.compare) {
+        setText(compare.head, side.compare.title);
+        drawLines(compareBody, side.compare.rows.map((row) => [row.name, row.value]));
+      }
+      drawLines(tbody, side.lines.map((line) => [line.name, line.tokens_text, line.cost_text]));
+      side.lines.forEach((line, index) => {
+        const row = tbody.children[index];
+        if (line.total) row.className = "cs-total";
+        const swatch = line.cause ? h("canvas", "cs-swatch") : h("span", "cs-swatch");
+        if (swatch instanceof HTMLCanvasElement) drawSwatch(swatch, line.cause, fills, 10);
+        row.firstElementChild?.prepend(swatch);
+      });
+      turn.element.hidden = side.lines.length === 0;
+      multiple.element.hidden = !side.multiple;
+      setText(value, side.multiple?.value ?? "");
+      setText(text, side.multiple?.text ?? "");
+      setText(more, side.multiple?.more ?? "");
+      drawAudit(side);
+    },
+  };
+}
+
+/** @param {string | undefined} tone */
+function toneClass(tone) {
+  return tone === "lost" ? " cs-lost" : tone === "good" ? " cs-good" : "";
+}
+
+/** @param {HTMLElement} tbody @param {string[][]} lines name, then the cells */
+function drawLines(tbody, lines) {
+  tbody.replaceChildren(
+    ...lines.map(([name, ...cells]) => {
+      const row = h("tr");
+      const head = h("th");
+      head.scope = "row";
+      head.append(h("span", "cs-text", name));
+      row.append(head, ...cells.map((cell) => h("td", "", cell)));
+      return row;
+    }),
+  );
+}
+
+/** Notes, errors and the live region under the widget. @param {Desk} desk */
+function buildFoot(desk) {
+  const notes = h("div", "cs-foot");
+  const error = h("div", "cs-error");
+  error.setAttribute("role", "alert");
+  error.hidden = true;
+  const live = h("div", "cs-hear");
+  live.setAttribute("role", "status");
+  live.setAttribute("aria-live", "polite");
+  let own = "";
+  let timer = 0;
+  const drawError = () => {
+    const text = [desk.model.get("error"), own].filter(Boolean).join(" ");
+    setText(error, text);
+    error.hidden = !text;
+  };
+  desk.signal.addEventListener("abort", () => clearTimeout(timer));
+  return {
+    parts: [notes, error, live],
+    drawError,
+    /** @param {string} text an error of this view itself */
+    fail(text) {
+      own = text;
+      drawError();
+    },
+    draw() {
+      const list = desk.model.get("head").notes;
+      notes.replaceChildren(...list.map((note) => h("span", "cs-text", note)));
+      notes.hidden = list.length === 0;
+    },
+    /** A screen reader hears the result once typing pauses, not after every stroke. */
+    announce() {
+      clearTimeout(timer);
+      timer = setTimeout(() => setText(live, desk.model.get("announce")), ANNOUNCE_MS);
+    },
+  };
+}
+
+// ----------------------------------------------------------------------------------- the desk
+
+/** @param {HTMLElement} root */
+function themeOf(root) {
+  const lab = root.closest("[data-jp-theme-light]") ?? document.querySelector("[data-jp-theme-light]");
+  if (lab) return lab.getAttribute("data-jp-theme-light") === "false" ? "dark" : "light";
+  if (document.body.classList.contains("vscode-dark")) return "dark";
+  return window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+/** Reads the palette that the style sheet gives, once a look. @param {HTMLElement} root @param {HTMLElement} probe */
+function paletteReader(root, probe) {
+  /** @type {{fills: Fills, ink: Ink} | null} */
+  let kept = null;
+  return {
+    forget() {
+      kept = null;
+    },
+    read() {
+      if (kept) return kept;
+      const style = getComputedStyle(root);
+      const seen = getComputedStyle(probe);
+      /** @type {Ink} */
+      const ink = {
+        fg: style.color, muted: seen.color, line: seen.borderTopColor, bg: seen.backgroundColor,
+        lost: seen.textDecorationColor, font: `11px ${style.fontFamily || "sans-serif"}`,
+      };
+      const size = Math.round(TILE_PX * (window.devicePixelRatio || 1));
+      /** @type {Fills} */
+      const fills = {};
+      for (const cause of STACK_ORDER) {
+        const color = style.getPropertyValue(`--${cause}`).trim() || "gray";
+        const second = style.getPropertyValue(`--${cause}-2`).trim() || color;
+        fills[cause] = color === second ? color : pattern(cause, color, second, size);
+      }
+      const result = { fills, ink };
+      if (root.isConnected) kept = result;
+      return result;
+    },
+  };
+}
+
+/** @param {string} cause @param {string} color @param {string} second @param {number} size in device pixels */
+function pattern(cause, color, second, size) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = size;
+  const pen = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
+  drawTile(pen, cause, color, second, size);
+  const made = /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
+  made.setTransform(new DOMMatrix().scale(TILE_PX / size));
+  return made;
+}
+
+/**
+ * Talks to Python: numbered edits and commands. Edits go at once and the newest wins; commands wait for the answer
+ * to the one before, because two values written to one trait in a row may arrive as the second alone.
+ * @param {Model} model
+ * @param {() => void} changed
+ * @param {AbortSignal} signal
+ */
+function speaker(model, changed, signal) {
+  let newest = 0;
+  let waitingFor = 0;
+  let timer = 0;
+  /** @type {{action: string, value?: string}[]} */
+  const queue = [];
+  /** @type {Map<string, {value: string, seq: number}>} */
+  const choices = new Map();
+  const nextSeq = () => {
+    newest = Math.max(newest, model.get("edit").seq, model.get("request").seq, model.get("ack")) + 1;
+    return newest;
+  };
+  const pump = () => {
+    const next = waitingFor ? undefined : queue.shift();
+    if (!next) return;
+    waitingFor = nextSeq();
+    const choice = choices.get(next.action);
+    if (choice && choice.value === next.value) choice.seq = waitingFor;
+    model.set("request", { seq: waitingFor, ...next });
+    model.save_changes();
+    timer = setTimeout(giveUp, ANSWER_WAIT_MS);
+  };
+  const release = () => {
+    clearTimeout(timer);
+    waitingFor = 0;
+    pump();
+  };
+  const giveUp = () => {
+    choices.clear();
+    release();
+    changed();
+  };
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return {
+    /** @param {string} action @param {string} [value] */
+    ask(action, value) {
+      queue.push(value === undefined ? { action } : { action, value });
+      if (value !== undefined) choices.set(action, { value, seq: Infinity });
+      pump();
+      changed();
+    },
+    /** @param {string} text @param {string} key */
+    write(text, key) {
+      const seq = nextSeq();
+      model.set("edit", { seq, key, text });
+      model.save_changes();
+      return seq;
+    },
+    /** Called when Python has answered. */
+    heard() {
+      const ack = model.get("ack");
+      for (const [action, { seq }] of choices) if (ack >= seq) choices.delete(action);
+      if (waitingFor && ack >= waitingFor) release();
+    },
+    /** @param {string} action @param {string} fallback */
+    chosen: (action, fallback) => choices.get(action)?.value ?? fallback,
+  };
+}
+
+/** What has to be drawn again when a trait changes. @type {Record<string, Part[]>} */
+const PARTS = {
+  head: ["head", "editor"], timeline: ["timeline", "turn", "blocks"], turn: ["turn"], blocks: ["blocks"],
+  selected: ["blocks"], editor: ["editor"], scope: ["editor"], side: ["side"], announce: ["announce"],
+  error: ["error"], ack: ["ack", "head", "editor"],
+};
+
+/** @type {import("@anywidget/types").Render<State>} */
+function render({ model, el }) {
+  const stop = new AbortController();
+  const root = h("div", "cslab");
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", "Prompt cache workbench");
+  // Otherwise JupyterLab takes arrow keys, Enter and letters for the notebook around the widget.
+  root.setAttribute("data-lm-suppress-shortcuts", "true");
+  const probe = h("div", "cs-probe");
+  const tip = h("div", "cs-tip");
+  tip.hidden = true;
+  tip.setAttribute("aria-hidden", "true");
+  const palette = paletteReader(root, probe);
+  /** @type {Set<Part>} */
+  const dirty = new Set();
+  let frame = 0;
+
+  /** @param {unknown} error */
+  const fail = (error) => {
+    const message = error instanceof Error ? error.message : String(error);
+    foot.fail(`The workbench view met an error: ${message}. Run the cell again to draw it afresh.`);
+    console.error(error);
+  };
+  /** @type {Desk["guard"]} */
+  const guard = (fn) => (...args) => {
+    try {
+      fn(...args);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  /** @param {Part[]} parts */
+  const changed = (...parts) => {
+    for (const part of parts) dirty.add(part);
+    if (!frame) frame = requestAnimationFrame(flush);
+  };
+  const speak = speaker(model, () => changed("head", "editor"), stop.signal);
+  /** @param {"turn" | "selected"} trait @param {number} value */
+  const choose = (trait, value) => {
+    if (model.get(trait) === value) return;
+    model.set(trait, value);
+    model.save_changes();
+  };
+  /** @type {Desk} */
+  const desk = {
+    model, root, signal: stop.signal, changed, guard,
+    palette: palette.read,
+    ask: speak.ask,
+    write: speak.write,
+    chosen: speak.chosen,
+    goTurn: (turn) => choose("turn", turn),
+    goBlock: (block) => choose("selected", block),
+    tip(text, x, y, inside) {
+      const from = inside.getBoundingClientRect();
+      const to = root.getBoundingClientRect();
+      setText(tip, text);
+      tip.hidden = !text;
+      const left = from.left - to.left + x - (inside.clientWidth > 100 ? tip.offsetWidth / 2 : 0);
+      tip.style.left = `${Math.max(8, Math.min(root.clientWidth - tip.offsetWidth - 8, left))}px`;
+      tip.style.top = `${from.top - to.top + y}px`;
+    },
+    tipOff() {
+      tip.hidden = true;
+    },
+  };
+
+  const head = buildHead(desk);
+  const timeline = buildTimeline(desk);
+  const editor = buildEditor(desk);
+  const zones = buildZones(desk, editor.focus);
+  const side = buildSide(desk);
+  const foot = buildFoot(desk);
+  const grid = h("div", "cs-grid");
+  grid.append(zones.box, editor.box, side.box);
+  const body = h("div", "cs-body");
+  body.append(head.box, timeline.box, grid, ...foot.parts);
+  root.append(body, tip, probe);
+
+  /** @param {Part[]} parts @param {() => void} draw */
+  const when = (parts, draw) => {
+    if (parts.some((part) => dirty.has(part))) guard(draw)();
+  };
+  const flush = () => {
+    frame = 0;
+    // Out of the page nothing can be measured; the size observer calls again once it is in.
+    if (!root.isConnected || root.clientWidth === 0) return;
+    if (dirty.has("look")) palette.forget();
+    when(["ack"], speak.heard);
+    when(["head", "look"], head.draw);
+    when(["head"], foot.draw);
+    when(["timeline", "look"], timeline.draw);
+    when(["timeline", "turn", "look"], timeline.drawTurn);
+    when(["editor"], editor.draw);
+    when(["side", "look"], side.draw);
+    when(["blocks", "look"], zones.draw);
+    when(["announce"], foot.announce);
+    when(["error"], foot.drawError);
+    dirty.clear();
+    root.dataset.ack = String(model.get("ack"));
+    root.dataset.ready = "1";
+  };
+
+  for (const [trait, parts] of Object.entries(PARTS)) {
+    const listen = () => changed(...parts);
+    model.on(`change:${trait}`, listen);
+    stop.signal.addEventListener("abort", () => model.off(`change:${trait}`, listen));
+  }
+  const relook = guard(() => {
+    root.dataset.theme = themeOf(root);
+    changed("look");
+  });
+  const themes = new MutationObserver(relook);
+  for (const node of [document.documentElement, document.body]) {
+    themes.observe(node, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
+  }
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", relook, { signal: stop.signal });
+  window.addEventListener("resize", relook, { signal: stop.signal });
+  let width = 0;
+  const sizes = new ResizeObserver(
+    guard(() => {
+      if (root.clientWidth === width) {
+        if (root.dataset.ready) zones.drawMap();
+        return;
+      }
+      width = root.clientWidth;
+      relook();
+    }),
+  );
+  sizes.observe(root);
+  sizes.observe(zones.box);
+
+  el.append(root);
+  relook();
+  changed("head", "timeline", "turn", "blocks", "editor", "side", "error", "ack");
+  return () => {
+    stop.abort();
+    themes.disconnect();
+    sizes.disconnect();
+    cancelAnimationFrame(frame);
+    root.remove();
+  };
+}
+
+export default { render };
