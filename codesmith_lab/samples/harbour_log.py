@@ -46,7 +46,9 @@ def harbour_log(rng: random.Random, batches: int = 8) -> HarbourLog:
             ran_out = (now - began) / timedelta(milliseconds=1) >= _CLAIM_MS
             if ran_out and rng.random() < 0.4:
                 second_ms = 9_000 + int(rng.random() * 84_000)
-                lines.append((now + timedelta(milliseconds=second_ms), _sent(reminder, "w2", second_ms)))
+                lines.append(
+                    (now + timedelta(milliseconds=second_ms), _sent(reminder, "w2", second_ms))
+                )
                 longest_ms = max(longest_ms, second_ms)
                 doubled.append(reminder)
             elif not ran_out:

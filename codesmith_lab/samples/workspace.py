@@ -7,7 +7,7 @@ so that every tool result in the sample session is true to the edits before it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 __all__ = ["Workspace"]
@@ -26,7 +26,7 @@ class Workspace:
         Raises KeyError for a tool that needs more than text files, and ValueError for an
         edit that does not match: a story that contradicts its own files is not told.
         """
-        return {
+        tools: dict[str, Callable[..., str]] = {
             "read_file": self._read_file,
             "write_file": self._write_file,
             "edit_file": self._edit_file,
@@ -36,7 +36,8 @@ class Workspace:
             "git_status": self._git_status,
             "git_diff": self._git_diff,
             "git_commit": self._git_commit,
-        }[tool](**arguments)
+        }
+        return tools[tool](**arguments)
 
     def text(self, path: str) -> str:
         """The present text of one file."""
@@ -95,9 +96,7 @@ class Workspace:
         return "\n".join(["## fix/double-reminders", *marks])
 
     def _git_diff(self, paths: list[str] | None = None) -> str:
-        parts = [
-            self._diff(path) for path in self._changed() if not paths or path in paths
-        ]
+        parts = [self._diff(path) for path in self._changed() if not paths or path in paths]
         return "\n".join(parts) or "no changes"
 
     def _diff(self, path: str) -> str:
