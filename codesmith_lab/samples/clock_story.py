@@ -1,13 +1,15 @@
-"""The story of the clock: forty turns of a coding agent, one careless line.
+"""The story of the clock: forty turns of a coding agent, and one careless line.
 
-An agent hunts a double reminder in a small invented project. With turn 8 an update starts to write
-the current minute into the system prompt, so that every later request begins differently. At turn
-31 the history is compacted by hand. Nothing here was measured, so there are no usage counters.
+An agent hunts a double reminder in a small invented project. With turn 8 an update of the agent
+begins to write the current minute into the system prompt, so that from there on every request
+differs from the one before it near its front. After turn 30 the history is compacted by hand.
+Nothing here was measured at a provider, so there are no usage counters.
 """
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from importlib import resources
@@ -15,197 +17,177 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codesmith_lab.prompt import PromptBundle, PromptSection
+from codesmith_lab.samples import story_texts as texts
+from codesmith_lab.samples.harbour_log import harbour_log
+from codesmith_lab.samples.story_turns import COMPACTION_TURN, LOG_PATH, Turn, story_turns
 from codesmith_lab.samples.tools import tool_definitions
+from codesmith_lab.samples.workspace import Workspace
 
 if TYPE_CHECKING:
     from codesmith_lab.sessions.records import Session
 
-__all__ = ["clock_story", "clock_story_lines", "write_clock_story"]
+__all__ = ["CLOCK_TURN", "clock_story", "clock_story_lines", "write_clock_story"]
 
+CLOCK_TURN = 8
+"""1-based turn with whose request the current minute enters the system prompt."""
+
+DEFAULT_SEED = 3
 MODEL = "deepseek-v4-flash"
-TURNS = 40
-CLOCK_FROM = 8
-COMPACTED_AT = 31
-_START = datetime(2026, 8, 25, 22, 8, tzinfo=timezone.utc)
-_GAPS_MINUTES = (3, 5, 4, 6, 4, 5, 3, 4)
-_KEPT = 5
+MAX_OUTPUT_TOKENS = 8192
+_START = datetime(2026, 8, 25, 22, 14, 8, tzinfo=timezone.utc)
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 120, 360
+_KEPT_MESSAGES = 4  # of the old history behind the summary: the last diff and the milestone
+_ID_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PROJECT = {
+    "pyproject.toml": "pyproject",
+    "docs/delivery.md": "delivery",
+    **{
+        f"tests/{name}.py": name
+        for name in ("test_backoff", "test_dispatch", "test_windows", "world")
+    },
+    **{
+        f"tidegate/{name}.py": name
+        for name in (
+            *("backoff", "cli", "clock", "dispatch", "gateway"),
+            *("schedule", "senders", "store", "windows"),
+        )
+    },
+}
+Message = dict[str, Any]
 
-# What happens, turn by turn: the person's or the agent's move.
-# ("say", text) a person speaks; ("read", file, thought); ("run", command, output, thought).
-_FILES = ("dispatch", "store", "schedule", "backoff", "clock", "delivery", "test_dispatch", "world")
-_QUESTIONS = (
-    "The pilot harbour north got every spring tide reminder twice last night. Please find out why.",
-    "Could two workers take the same reminder? Look at how a claim is made.",
-    "Show me where the wait between attempts is worked out.",
-    "Is the clock the same in both workers? Check before you change anything.",
-    "Write a test that fails for the double reminder.",
-    "Good. Now mend it, the smallest change that holds.",
-    "Run everything, and read the output before you say it is green.",
-    "What happens when a worker dies between the claim and the send?",
-)
+
+def clock_story_lines(seed: int = DEFAULT_SEED) -> Iterator[bytes]:
+    """The log, one JSON object a line without its newline: time, request, response, rebuild.
+
+    seed: varies pauses, ids and the log that the agent reads, never what happens. The same seed
+    gives the same bytes on every machine: no clock, no time zone, no hash order is used.
+
+    The rebuild of turn 31 counts messages without the system prompt: `before` as the history
+    stood when it was compacted, `after` as the next request sends it, its own message included.
+    """
+    source = random.Random(seed)
+    log = harbour_log(source)
+    files = {path: _data(f"project/{name}.txt") for path, name in _PROJECT.items()}
+    workspace = Workspace({**files, LOG_PATH: log.text})
+    tools = tool_definitions()
+    messages: list[Message] = []
+    now = _START
+    for number, turn in enumerate(story_turns(log), start=1):
+        before = len(messages)
+        if number == COMPACTION_TURN:
+            messages = [{"role": "user", "content": texts.SUMMARY}, *messages[-_KEPT_MESSAGES:]]
+        if turn.person is not None:
+            messages.append({"role": "user", "content": turn.person})
+        answer = _answer(turn, source)
+        line = _line(number, now, messages, tools, answer)
+        if number == COMPACTION_TURN:
+            line["rebuild"] = {
+                "reason": "manual_compaction",
+                "before": before,
+                "after": len(messages),
+            }
+        yield json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        messages += [answer, *_results(turn, answer, workspace)]
+        pause_s = _SHORTEST_PAUSE_S + source.random() * (_LONGEST_PAUSE_S - _SHORTEST_PAUSE_S)
+        now += timedelta(seconds=int(pause_s))
 
 
-def _text(name: str) -> str:
+def clock_story(seed: int = DEFAULT_SEED) -> Session:
+    """The bundled session, read as any log is."""
+    from codesmith_lab.sessions.load import load_bytes
+
+    return load_bytes(_log_bytes(seed), "clock_story.jsonl")
+
+
+def write_clock_story(path: str | Path, seed: int = DEFAULT_SEED) -> Path:
+    """Write the log to a file, to try the command line on it; returns the path."""
+    target = Path(path)
+    target.write_bytes(_log_bytes(seed))
+    return target
+
+
+def _log_bytes(seed: int) -> bytes:
+    return b"".join(line + b"\n" for line in clock_story_lines(seed))
+
+
+def _data(name: str) -> str:
     root = resources.files("codesmith_lab.samples").joinpath("data")
     return root.joinpath(*name.split("/")).read_text("utf-8")
 
 
-def _system(turn: int, now: datetime) -> str:
-    clock = f"\nCurrent time: {now:%Y-%m-%d %H:%M}" if turn >= CLOCK_FROM else ""
+def _system_prompt(number: int, now: datetime) -> str:
+    clock = f"Current time: {now:%Y-%m-%d %H:%M}\n" if number >= CLOCK_TURN else ""
     environment = (
-        "<environment>\nPlatform: linux\nWorking directory: /workspace/tidegate"
-        f"{clock}\n</environment>"
+        f"<environment>\nPlatform: linux\nWorking directory: /workspace\n{clock}</environment>"
     )
     sections = (
-        PromptSection("constitution", "Constitution", _text("constitution.md")),
-        PromptSection(
-            "project_context",
-            "Project context",
-            _text("project_context.md"),
-            "workspace",
-            source="project_context",
+        ("constitution", "Constitution", _data("constitution.md"), "static", "builtin"),
+        (
+            *("project_context", "Project context", _data("project_context.md")),
+            *("workspace", "project_context"),
         ),
-        PromptSection("environment", "Environment", environment, "dynamic", source="builtin"),
-        PromptSection("skills", "Skills", _text("skills.md"), "workspace", source="skills"),
-        PromptSection("memory", "Memory", _text("memory.md"), "session", source="memory"),
+        ("environment", "Environment", environment, "dynamic", "builtin"),
+        ("skills", "Skills", _data("skills.md"), "workspace", "skills"),
+        ("memory", "Memory", _data("memory.md"), "session", "memory"),
     )
-    return PromptBundle.from_sections(sections).render_text()
+    return PromptBundle.from_sections(
+        PromptSection(ident, title, body, stability, source=source)
+        for ident, title, body, stability, source in sections
+    ).render_text()
 
 
-def _call(turn: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    text = json.dumps(arguments, ensure_ascii=False)
-    function = {"name": name, "arguments": text}
-    return {"id": f"call_{turn:02d}", "type": "function", "function": function}
-
-
-def _test_run(turn: int) -> str:
-    """Output of a test run: what passes grows with the work."""
-    names = ("due", "early", "retry", "cancel", "expire", "spring_tide", "two_workers", "restart")
-    rows = []
-    for i in range(24):
-        name = names[i % len(names)]
-        failed = name == "two_workers" and turn < 24
-        took = (turn * 7 + i * 13) % 90
-        word = "FAILED" if failed else "PASSED"
-        rows.append(f"tests/test_{name}.py::test_case_{i:02d} {word} [0.{took:02d}s]")
-    failed_count = sum("FAILED" in row for row in rows)
-    rows.append(f"{failed_count} failed, {len(rows) - failed_count} passed in {1 + turn % 3}.4s")
-    return "\n".join(rows)
-
-
-def _move(turn: int) -> tuple[dict[str, Any], str | None]:
-    """The agent's answer on a turn, and the result of the tool it calls (None: it only speaks)."""
-    kind = turn % 4
-    if kind == 1:
-        name = _FILES[turn // 4 % len(_FILES)]
-        path = f"tidegate/{name}.py"
-        answer = {
-            "role": "assistant",
-            "content": f"I look at {path} first, since the claim and the send meet there.",
-            "tool_calls": [_call(turn, "read_file", {"path": path})],
-        }
-        return answer, _text(f"project/{name}.txt")
-    if kind == 2:
-        command = f"pytest -q -k 'two_workers or case_{turn:02d}'"
-        answer = {
-            "role": "assistant",
-            "content": "The tests say more than the code does. I run the ones that are near.",
-            "tool_calls": [_call(turn, "run_shell", {"command": command, "timeout_seconds": 120})],
-        }
-        return answer, _test_run(turn)
-    if kind == 3:
-        word = ("claim", "due_at", "until", "succeeded", "advance")[turn // 4 % 5]
-        lines = [
-            f"tidegate/{name}.py:{i + 1}: {line.strip()}"
-            for name in _FILES
-            for i, line in enumerate(_text(f"project/{name}.txt").splitlines())
-            if word in line
-        ]
-        answer = {
-            "role": "assistant",
-            "content": f"Next I want every place that knows about {word!r}.",
-            "tool_calls": [_call(turn, "grep", {"pattern": word, "path": "tidegate"})],
-        }
-        return answer, "\n".join(lines)
-    answer = {
-        "role": "assistant",
-        "content": (
-            f"Step {turn // 4}. What I know now: the claim is written before the send and read "
-            "after it, and nothing holds the two together. Two workers that wake in the same "
-            "second both find the reminder due. I have not changed anything outside the files "
-            "named above; the next step is the one we agreed on."
-        ),
-    }
-    return answer, None
-
-
-def _summary(dropped: int) -> dict[str, str]:
+def _line(
+    number: int,
+    now: datetime,
+    messages: list[Message],
+    tools: list[dict[str, Any]],
+    answer: Message,
+) -> dict[str, Any]:
+    system = {"role": "system", "content": _system_prompt(number, now)}
+    finish_reason = "tool_calls" if "tool_calls" in answer else "stop"
     return {
-        "role": "user",
-        "content": (
-            f"[Summary of {dropped} earlier messages]\nGoal: no reminder is sent twice.\n"
-            "Found: a claim was taken and checked in two statements, so that two workers could "
-            "both win. Done: one statement takes the claim or fails; a test with two workers "
-            "holds it. Open: a worker that dies after the claim leaves it until it runs out."
-        ),
+        "time": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "request": {
+            "model": MODEL,
+            "messages": [system, *messages],
+            "tools": tools,
+            "max_tokens": MAX_OUTPUT_TOKENS,
+            "temperature": 0,
+            "stream": False,
+        },
+        "response": {
+            "object": "chat.completion",
+            "model": MODEL,
+            "choices": [{"index": 0, "message": answer, "finish_reason": finish_reason}],
+        },
     }
 
 
-def clock_story_lines() -> Iterator[bytes]:
-    """The log, one JSON object a line: time, request, response, and the signed rebuild."""
-    messages: list[dict[str, Any]] = []
-    now = _START
-    tools = tool_definitions()
-    asked = 0
-    result: str | None = None
-    for turn in range(1, TURNS + 1):
-        rebuild = None
-        if turn == COMPACTED_AT:
-            before = len(messages)
-            # A tool result never stands without its call, so the cut is made before a question.
-            kept = messages[-_KEPT:]
-            while kept[0]["role"] != "user":
-                kept = kept[1:]
-            messages = [_summary(before - len(kept)), *kept]
-            rebuild = {"reason": "manual_compaction", "before": before, "after": len(messages)}
-        if result is None:
-            question = _QUESTIONS[asked % len(_QUESTIONS)]
-            round_ = asked // len(_QUESTIONS)
-            again = f" (round {round_ + 1})" if round_ else ""
-            messages.append({"role": "user", "content": question + again})
-            asked += 1
-        else:
-            call = messages[-1]["tool_calls"][0]["id"]
-            messages.append({"role": "tool", "tool_call_id": call, "content": result})
-        system = {"role": "system", "content": _system(turn, now)}
-        answer, result = _move(turn)
-        line: dict[str, Any] = {
-            "time": now.isoformat().replace("+00:00", "Z"),
-            "request": {
-                "model": MODEL,
-                "messages": [system, *messages],
-                "tools": tools,
-                "max_tokens": 8192,
-                "stream": False,
-            },
-            "response": {"choices": [{"index": 0, "message": answer}]},
-        }
-        if rebuild is not None:
-            line["rebuild"] = rebuild
-        yield json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-        messages.append(answer)
-        now += timedelta(minutes=_GAPS_MINUTES[turn % len(_GAPS_MINUTES)])
+def _answer(turn: Turn, source: random.Random) -> Message:
+    answer: Message = {"role": "assistant", "content": turn.says}
+    if turn.calls:
+        answer["tool_calls"] = [
+            {
+                "id": _call_id(source),
+                "type": "function",
+                "function": {
+                    "name": call.tool,
+                    "arguments": json.dumps(call.arguments, ensure_ascii=False),
+                },
+            }
+            for call in turn.calls
+        ]
+    return answer
 
 
-def clock_story() -> Session:
-    """The bundled session, read as any log is."""
-    from codesmith_lab.sessions.load import load_bytes
+def _results(turn: Turn, answer: Message, workspace: Workspace) -> Iterator[Message]:
+    for call, sent in zip(turn.calls, answer.get("tool_calls", ()), strict=True):
+        told = call.result
+        content = workspace.run(call.tool, call.arguments) if told is None else told
+        yield {"role": "tool", "tool_call_id": sent["id"], "content": content}
 
-    return load_bytes(b"\n".join(clock_story_lines()) + b"\n", "clock_story.jsonl")
 
-
-def write_clock_story(path: str | Path) -> Path:
-    """Write the log to a file, to try the command line on it."""
-    target = Path(path)
-    target.write_bytes(b"\n".join(clock_story_lines()) + b"\n")
-    return target
+def _call_id(source: random.Random) -> str:
+    # random() alone is promised to give the same numbers in every Python version.
+    letters = (_ID_LETTERS[int(source.random() * len(_ID_LETTERS))] for _ in range(20))
+    return "call_" + "".join(letters)

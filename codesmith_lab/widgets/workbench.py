@@ -118,10 +118,13 @@ class WorkbenchWidget(anywidget.AnyWidget):
     def _valid_turn(self, proposal: Mapping[str, Any]) -> int:
         turns = len(self.timeline["totals"])
         value = proposal["value"]
-        if not _is_int(value) or not 0 <= value < max(1, turns):
+        # Before the first timeline is shown nobody here knows how many turns there are.
+        if not _is_int(value) or value < 0 or (turns and value >= turns):
+            known = f"this session has {turns}" if turns else "no session is shown yet"
+            most = f"from 0 to {turns - 1}" if turns else "from 0"
             raise traitlets.TraitError(
-                f"turn is {value!r}, but turns count from 0 and this session has {turns}; "
-                f"choose a whole number from 0 to {max(0, turns - 1)}"
+                f"turn is {_short(value)}, but turns count from 0 and {known}; "
+                f"choose a whole number {most}"
             )
         return int(value)
 
@@ -129,10 +132,14 @@ class WorkbenchWidget(anywidget.AnyWidget):
     def _valid_selected(self, proposal: Mapping[str, Any]) -> int:
         blocks = len(self.blocks["tokens"])
         value = proposal["value"]
-        if not _is_int(value) or not -1 <= value < blocks:
+        # After a change of turn the blocks of the new one are shown a moment later.
+        known = blocks > 0 and self.blocks["turn"] == self.turn
+        if not _is_int(value) or value < -1 or (known and value >= blocks):
+            count = f"this turn has {blocks}" if known else "-1 means none"
+            most = f"from -1 (none) to {blocks - 1}" if known else "from -1"
             raise traitlets.TraitError(
-                f"selected is {value!r}, but blocks count from 0 and this turn has {blocks}; "
-                f"choose a whole number from -1 (none) to {blocks - 1}"
+                f"selected is {_short(value)}, but blocks count from 0 and {count}; "
+                f"choose a whole number {most}"
             )
         return int(value)
 
