@@ -992,7 +992,8 @@ function buildZone(desk, name) {
       element.setAttribute("role", "option");
       const label = h("span", "cs-clip cs-text");
       label.dir = "auto";
-      element.append(label, h("span", "cs-badge"), h("span", "cs-count"));
+      const pauses = [h("span", "cs-hear", ", "), h("span", "cs-hear", ", ")];
+      element.append(label, pauses[0], h("span", "cs-badge"), pauses[1], h("span", "cs-count"), h("span", "cs-hear"));
       rows.set(block, element);
     }
     return element;
@@ -1003,23 +1004,23 @@ function buildZone(desk, name) {
     const k = block - start;
     const textTop = k === layout.breakRow ? layout.breakTextTop : 3;
     const causes = [...new Set(blocks.spans[block].map(([cause]) => desk.model.get("timeline").causes[cause]))];
-    const words = [blocks.name[block], blocks.badge[block], `${blocks.tokens_text[block]} tokens`]
-      .concat(causes.map((cause) => CAUSE_TEXT[cause] ?? cause))
-      .concat(blocks.break?.block === block ? ["the prefix breaks here"] : [])
-      .filter(Boolean);
-    const label = visibleText(words.join(", "));
-    const look = `${layout.tops[k]} ${layout.heights[k]} ${textTop} ${chosen} ${start} ${end} ${blocks.badge[block]} ${label}`;
+    const heard = causes.map((cause) => CAUSE_TEXT[cause] ?? cause);
+    if (blocks.break?.block === block) heard.push("the prefix breaks here");
+    const words = [blocks.name[block], blocks.badge[block], blocks.tokens_text[block], heard.join(", ")];
+    const look = [layout.tops[k], layout.heights[k], textTop, chosen, start, end, ...words].join("\n");
     if (element.look === look) return;
     element.look = look;
     element.style.top = `${layout.tops[k]}px`;
     element.style.height = `${layout.heights[k]}px`;
     element.style.paddingTop = `${textTop}px`;
-    element.title = visibleText(blocks.name[block], 300);
-    setText(element.children[0], blocks.name[block]);
-    setText(element.children[1], blocks.badge[block]);
-    /** @type {HTMLElement} */ (element.children[1]).hidden = !blocks.badge[block];
-    setText(element.children[2], blocks.tokens_text[block]);
-    setAttr(element, "aria-label", label);
+    // Hidden pauses and words make the row's own content its name for a screen reader.
+    const [label, , badge, pause, tokens, more] = /** @type {HTMLElement[]} */ ([...element.children]);
+    setText(label, words[0]);
+    label.title = words[0].length > 24 ? visibleText(words[0], 300) : "";
+    setText(badge, words[1]);
+    badge.hidden = pause.hidden = !words[1];
+    setText(tokens, words[2]);
+    setText(more, ` tokens${heard.length ? ", " : ""}${words[3]}`);
     setAttr(element, "aria-selected", String(chosen));
     setAttr(element, "aria-posinset", String(k + 1));
     setAttr(element, "aria-setsize", String(end - start));
@@ -1046,8 +1047,8 @@ function buildZone(desk, name) {
     for (const block of [...wanted].sort((a, b) => a - b)) {
       const element = row(block);
       dress(element, block, blocks, block === selected);
-      const tab = block === stop ? 0 : -1;
-      if (element.tabIndex !== tab) element.tabIndex = tab;
+      // The attribute, not the property: without it a div claims -1 and still cannot take the focus.
+      setAttr(element, "tabindex", block === stop ? "0" : "-1");
       if (element === cursor) cursor = cursor.nextElementSibling;
       else list.insertBefore(element, cursor);
     }
@@ -1174,8 +1175,9 @@ function buildZones(desk, openText) {
   on(desk, stack, "keydown", (/** @type {KeyboardEvent} */ event) => {
     const zone = [...zones.values()].find((one) => one.activeRow() >= 0);
     if (!zone || event.ctrlKey || event.metaKey) return;
-    const block = zone.activeRow();
     const chosen = desk.model.get("selected");
+    // The focus follows the choice with the next frame: a quick second key means the row to come.
+    const block = zone.activeRow() === shownBlock ? chosen : zone.activeRow();
     if (event.altKey) {
       if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
       event.preventDefault();
@@ -1189,7 +1191,7 @@ function buildZones(desk, openText) {
       else if (event.key === "Enter") openText();
       return;
     }
-    const to = zone.step(event.key, block);
+    const to = ([...zones.values()].find((one) => one.holds(block)) ?? zone).step(event.key, block);
     if (to < 0 && event.key !== "ArrowUp") return;
     event.preventDefault();
     if (to < 0 || to >= desk.model.get("blocks").tokens.length) return;

@@ -142,8 +142,3 @@ def test_the_command_line_never_shows_a_traceback(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.startswith("codesmith-lab: ")
         assert "Traceback" not in done.stderr
-
-
-def test_the_readme_names_the_two_commands() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert len(re.findall(r"^    python3 -m venv .*$", text, re.MULTILINE)) == 2
