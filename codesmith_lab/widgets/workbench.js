@@ -384,7 +384,7 @@ export function timelineLayout(totals, width, height) {
       if (totals[i] > totals[before]) bars[bars.length - 1] = i;
     } else bars.push(i);
   }
-  return { count, plotWidth, step, top: 36, base: height - 18, max, x0, x1, bars };
+  return { count, plotWidth, step, top: 34, base: height - 18, max, x0, x1, bars };
 }
 
 /** Turn under a horizontal place, clamped; -1 without turns. @param {TimeLayout} layout @param {number} x */
@@ -444,7 +444,7 @@ export function scaleTicks(max) {
 export function turnTicks(count, step, room = 44) {
   if (!count) return [];
   let every = 1;
-  for (const next of [1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10000]) {
+  for (const next of [1, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000, 10000]) {
     every = next;
     if (next * step >= room) break;
   }
@@ -496,7 +496,7 @@ export function mapLayout(blocks, height) {
       bottom = Math.round(sum * scale) + shift;
     }
     tops[i] = sum * scale + shift;
-    if (blocks.tokens[i] * scale >= 5 && tops[i] > 0) seams.push(Math.round(tops[i]));
+    if (blocks.tokens[i] * scale >= 7 && tops[i] > 0) seams.push(Math.round(tops[i]));
     let inside = sum;
     for (const [cause, tokens] of blocks.spans[i]) {
       inside += tokens;
@@ -788,11 +788,11 @@ function buildHead(desk) {
   const what = h("div", "cs-what");
   const name = h("h2", "cs-clip cs-text");
   name.dir = "auto";
-  const turns = h("span", "cs-muted");
+  const turns = h("span", "cs-muted cs-clip cs-text");
   const model = h("select");
   model.setAttribute("aria-label", "Model");
-  const rules = h("span", "cs-muted");
-  const drift = h("span", "cs-chip cs-text");
+  const rules = h("span", "cs-muted cs-clip cs-text");
+  const drift = h("span", "cs-chip cs-clip cs-text");
   const edited = h("span", "cs-chip cs-chip-plain", "edited");
   const figures = h("div", "cs-figures");
   what.append(name, turns, model, rules, drift, edited);
@@ -807,6 +807,7 @@ function buildHead(desk) {
       setText(turns, head.turns_text);
       fillSelect(model, head.models, desk.chosen("model", head.model));
       setText(rules, head.rules_text);
+      rules.title = visibleText(head.rules_text);
       setText(drift, head.drift_label);
       setAttr(drift, "title", "the prefix drifted in this session");
       drift.hidden = !head.drift_label;

@@ -166,7 +166,7 @@ export function sampleState({ turns = 40, messages = 66, turn = 22, hostile = fa
         { value: "from_here", label: "from this turn on" }, { value: "this_turn", label: "to this turn only" },
         { value: "all_turns", label: "to all turns" },
       ],
-      edited,
+      edited, can_undo: edited, can_redo: false,
     },
     timeline: timeline(turns), turn, blocks: blocks(turn, messages, order), selected: 2,
     editor: editor("environment", 2, order, 0),
@@ -253,7 +253,7 @@ export class FakeModel {
       const at = text.indexOf("23:");
       const marks = at < 0 ? [] : [[at + 3, Math.min(text.length, at + 5)]];
       this.update({
-        editor: { ...state.editor, text, seq, marks }, head: { ...state.head, edited: true },
+        editor: { ...state.editor, text, seq, marks }, head: { ...state.head, edited: true, can_undo: true },
         side: { ...state.side, diagnosis: { ...state.side.diagnosis, body: `${count(text.length)} characters now.` } },
         blocks: { ...state.blocks }, timeline: { ...state.timeline }, announce: `edit ${seq}`, ack: seq,
       });
