@@ -116,9 +116,9 @@ def _user(text: str) -> dict[str, Any]:
 
 
 def _prose(source: random.Random, tokens: int) -> str:
-    """Text of about `tokens` tokens: one short word is about one token."""
+    """Text of about `tokens` tokens: a short word is about one, and so is the end of a line."""
     # random() alone is promised to give the same numbers in every Python version.
-    words = [_WORDS[int(source.random() * len(_WORDS))] for _ in range(tokens)]
+    words = [_WORDS[int(source.random() * len(_WORDS))] for _ in range(max(1, tokens * 12 // 13))]
     return "\n".join(" ".join(words[i : i + 12]) for i in range(0, len(words), 12))
 
 
