@@ -69,8 +69,8 @@ def unescape_attribute(value: str) -> str:
 class PromptSection:
     """A section as declared. `body` is kept as given and trimmed when rendered.
 
-    stability: static, workspace, session or dynamic. cache_policy: cacheable, uncached or
-    cache_breaker. Any other word raises LabError.
+    stability: one of STABILITIES. cache_policy: one of CACHE_POLICIES. source: one of SOURCES.
+    Any other word raises LabError.
     """
 
     id: str
@@ -84,6 +84,7 @@ class PromptSection:
         for name, value, known in (
             ("stability", self.stability, STABILITIES),
             ("cache_policy", self.cache_policy, CACHE_POLICIES),
+            ("source", self.source, SOURCES),
         ):
             if value not in known:
                 raise LabError(f"{name} {value!r} is unknown; use one of {', '.join(known)}")
@@ -177,5 +178,11 @@ def system_to_text(system: str | Sequence[Mapping[str, Any]] | None) -> str | No
     """One text for a system prompt: blocks joined by a rule, None when nothing is left."""
     if system is None or isinstance(system, str):
         return system
-    text = "\n\n---\n\n".join(str(block.get("text", "")) for block in system)
-    return text or None
+    texts = [block.get("text") for block in system]
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise LabError(
+                f"block {index} of the system prompt has no text but {text!r}; "
+                'write it as {"type": "text", "text": "..."}'
+            )
+    return "\n\n---\n\n".join(text for text in texts if text is not None) or None

@@ -121,6 +121,8 @@ const CODE_PAD_PX = 9;
 const CODE_LEFT_PX = 6;
 const TILE_PX = 8;
 const ANNOUNCE_MS = 700;
+const HIDDEN_LOOKS = 20;
+const HIDDEN_WAIT_MS = 150;
 const LONG_LINE = 20000;
 const ANSWER_WAIT_MS = 3000;
 
@@ -784,7 +786,7 @@ function on(desk, target, type, fn) {
 
 /** @param {Desk} desk */
 function buildHead(desk) {
-  const box = h("header", "cs-head");
+  const box = h("div", "cs-head");
   const what = h("div", "cs-what");
   const name = h("h2", "cs-clip cs-text");
   name.dir = "auto";
@@ -1255,7 +1257,7 @@ function buildEditor(desk) {
   const down = smallButton("↓", "Move this section down (Alt+Down)");
   const move = h("div", "cs-move");
   move.append(place, up, down);
-  top.append(name, segments.box, h("span", "cs-space"), move);
+  top.append(name, segments.box, move);
 
   const reason = h("p", "cs-reason");
   const code = buildCode(desk);
@@ -1266,7 +1268,9 @@ function buildEditor(desk) {
   const undo = smallButton("Undo", "Undo the last change in the workbench");
   const redo = smallButton("Redo", "Redo the change that was undone");
   const reset = smallButton("Reset", "Back to the session as it was recorded");
-  end.append(scopeLabel, h("span", "cs-space"), undo, redo, reset);
+  const history = h("div", "cs-move");
+  history.append(undo, redo, reset);
+  end.append(scopeLabel, history);
   const note = h("p", "cs-note cs-text");
   card.append(top, reason, code.box, end);
   box.append(card, note);
@@ -1467,7 +1471,7 @@ function buildCode(desk) {
       area.scrollTo(place.left, place.top);
       return;
     }
-    const rows = Math.max(13, Math.min(26, starts.length + 1));
+    const rows = Math.max(16, Math.min(26, starts.length + 1));
     box.style.height = `${rows * CODE_LINE_PX + 2 * CODE_PAD_PX + 14}px`;
     const line = ranges.length ? countBelow(starts, ranges[0][0] + 1) - 1 : 0;
     area.setSelectionRange(0, 0);
@@ -1812,6 +1816,8 @@ function render({ model, el }) {
   /** @type {Set<Part>} */
   const dirty = new Set();
   let frame = 0;
+  let looks = 0;
+  let timer = 0;
 
   /** @param {unknown} error */
   const fail = (error) => {
@@ -1880,8 +1886,14 @@ function render({ model, el }) {
   };
   const flush = () => {
     frame = 0;
-    // Out of the page nothing can be measured; the size observer calls again once it is in.
-    if (!root.isConnected || root.clientWidth === 0) return;
+    // Out of sight nothing can be measured. JupyterLab hides the page for a moment when it changes the theme,
+    // too short for the size observer to notice, so look again a few times; later the observer calls.
+    if (!root.isConnected || root.clientWidth === 0) {
+      if (looks < HIDDEN_LOOKS) timer = setTimeout(changed, HIDDEN_WAIT_MS);
+      looks += 1;
+      return;
+    }
+    looks = 0;
     if (dirty.has("look")) palette.forget();
     when(["ack"], speak.heard);
     when(["head", "look"], head.draw);
@@ -1917,7 +1929,8 @@ function render({ model, el }) {
   const sizes = new ResizeObserver(
     guard(() => {
       if (root.clientWidth === width) {
-        if (root.dataset.ready) zones.drawMap();
+        if (dirty.size) changed();
+        else zones.drawMap();
         return;
       }
       width = root.clientWidth;
@@ -1935,6 +1948,7 @@ function render({ model, el }) {
     themes.disconnect();
     sizes.disconnect();
     cancelAnimationFrame(frame);
+    clearTimeout(timer);
     root.remove();
   };
 }

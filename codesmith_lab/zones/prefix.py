@@ -7,44 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codesmith_lab.errors import LabError
-from codesmith_lab.fingerprint import compact_json, sha256_hex
+from codesmith_lab.fingerprint import check_text, sha256_hex
+from codesmith_lab.zones.frozen import freeze_mapping
+from codesmith_lab.zones.messages import tool_json
 
-__all__ = ["FrozenPrefix", "PinnedPrefix", "PrefixChange", "PrefixDrift", "System", "tool_json"]
+__all__ = ["FrozenPrefix", "PinnedPrefix", "PrefixChange", "PrefixDrift", "System"]
 
 System = str | Sequence[Mapping[str, Any]] | None
 
-_TOOL_FIELDS = (
-    "type",
-    "name",
-    "description",
-    "input_schema",
-    "output_schema",
-    "allowed_callers",
-    "defer_loading",
-    "input_examples",
-    "strict",
-    "cache_control",
-)
-_ALWAYS = ("name", "description", "input_schema")
 SHORT_ID_CHARS = 12
 
 
 def _system_text(system: System) -> str:
+    """Null, "" and [] are all the empty text; each block's text gets a trailing newline."""
     if system is None:
         return ""
     if isinstance(system, str):
         return system
-    return "".join(f"{block.get('text', '')}\n" for block in system)
-
-
-def tool_json(tool: Mapping[str, Any]) -> str:
-    """One tool in the reference's field order; absent and null optional fields vanish."""
-    fields = {
-        name: tool.get(name)
-        for name in _TOOL_FIELDS
-        if name in _ALWAYS or tool.get(name) is not None
-    }
-    return compact_json(fields)
+    return "".join(f"{block['text']}\n" for block in system)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +53,15 @@ class PrefixChange:
 
     def description(self) -> str:
         """One sentence for people."""
+        if not (self.system_changed or self.tools_changed):
+            return "unknown (fingerprint mismatch but no component detected)"
         what = _what(self.system_changed, self.tools_changed)
         return f"prefix cache invalidated: {what} changed"
 
     def label(self) -> str:
-        """ "sys", "tools" or "sys+tools"."""
+        """ "sys", "tools" or "sys+tools"; "prefix" when neither part is known to have changed."""
         parts = (("sys", self.system_changed), ("tools", self.tools_changed))
-        return "+".join(name for name, changed in parts if changed)
+        return "+".join(name for name, changed in parts if changed) or "prefix"
 
 
 def _what(system_changed: bool, tools_changed: bool) -> str:
@@ -113,9 +95,21 @@ class FrozenPrefix:
         """The first 12 hex digits of the combined hash."""
         return self.combined_sha256[:SHORT_ID_CHARS]
 
-    def verify(self, system: System, tools: Sequence[Mapping[str, Any]]) -> PrefixDrift | None:
-        """Compare with a current system prompt and tools; None while nothing drifted."""
-        current = PinnedPrefix(system, tools).freeze()
+    def verify(
+        self,
+        system: System | PinnedPrefix | FrozenPrefix,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> PrefixDrift | None:
+        """Compare with a current system prompt and tools, or with a whole prefix.
+
+        None while nothing drifted. Tools beside a whole prefix raise LabError: it has its own.
+        """
+        if isinstance(system, PinnedPrefix | FrozenPrefix):
+            if tools is not None:
+                raise LabError("a prefix brings its own tools; pass either it or system and tools")
+            current = system.freeze() if isinstance(system, PinnedPrefix) else system
+        else:
+            current = PinnedPrefix(system, tools or ()).freeze()
         if current.combined_sha256 == self.combined_sha256:
             return None
         return PrefixDrift(
@@ -128,21 +122,46 @@ class FrozenPrefix:
 
 @dataclass(frozen=True, slots=True)
 class PinnedPrefix:
-    """System prompt (text, blocks or None) and tool catalog, before freezing."""
+    """System prompt (text, blocks or None) and tool catalog, before freezing.
+
+    Blocks and tools are copied and frozen on the way in: what the caller still holds has no
+    effect. Raises LabError for a block without text and for what JSON cannot hold.
+    """
 
     system: System = None
     tools: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "system", _frozen_system(self.system))
+        if isinstance(self.tools, str | bytes | Mapping):
+            raise LabError(f"the tools are a list of mappings, not {type(self.tools).__name__}")
+        frozen = tuple(freeze_mapping(tool, "a tool") for tool in self.tools or ())
+        object.__setattr__(self, "tools", frozen)
 
     def freeze(self) -> FrozenPrefix:
         """Hash the prefix. Tools are sorted by their JSON bytes, so their order cannot drift.
 
         Raises LabError for values that JSON cannot hold.
         """
-        for tool in self.tools:
-            if not isinstance(tool, Mapping):
-                raise LabError(f"a tool is a mapping with a name, not {type(tool).__name__}")
-        text = _system_text(self.system)
-        catalog = "\n".join(
-            sorted((tool_json(tool) for tool in self.tools), key=lambda t: t.encode("utf-8"))
+        # Sorting texts by code point is sorting their UTF-8 bytes.
+        catalog = "\n".join(sorted(tool_json(tool) for tool in self.tools))
+        return FrozenPrefix.from_texts(_system_text(self.system), catalog)
+
+
+def _frozen_system(system: System) -> System:
+    if system is None:
+        return None
+    if isinstance(system, str):
+        return check_text(system)
+    if isinstance(system, bytes | Mapping):
+        raise LabError(
+            f"a system prompt is text, a list of blocks or None, not {type(system).__name__}"
         )
-        return FrozenPrefix.from_texts(text, catalog)
+    blocks = tuple(freeze_mapping(block, "a block of the system prompt") for block in system)
+    for index, block in enumerate(blocks):
+        if not isinstance(block.get("text"), str):
+            raise LabError(
+                f"block {index} of the system prompt has no text but {block.get('text')!r}; "
+                'write it as {"type": "text", "text": "..."}'
+            )
+    return blocks

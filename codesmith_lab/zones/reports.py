@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from codesmith_lab.zones.append_log import AppendLog
-from codesmith_lab.zones.prefix import FrozenPrefix
+from codesmith_lab.zones.prefix import FrozenPrefix, PrefixChange
 from codesmith_lab.zones.scratch import TurnScratch
 from codesmith_lab.zones.stability import PrefixStabilityManager
 
@@ -24,38 +24,48 @@ class ZoneSession:
     manager: PrefixStabilityManager = field(default_factory=PrefixStabilityManager)
     prefix: FrozenPrefix | None = None
 
-    def check(self, frozen: FrozenPrefix) -> None:
-        """Feed the prefix of the next request."""
+    def check(self, frozen: FrozenPrefix) -> PrefixChange | None:
+        """Feed the prefix of the next request; the change on drift, else None."""
+        change = self.manager.check_and_update(frozen)
         self.prefix = frozen
-        self.manager.check_and_update(frozen)
+        return change
+
+    def end_turn(self) -> None:
+        """The turn boundary: the scratch is cleared."""
+        self.scratch.clear()
+
+
+def _drift_lines(manager: PrefixStabilityManager) -> list[str]:
+    change = manager.last_change
+    if change is None:
+        return ["last change: none"]
+    return [
+        f"last change: {change.description()} [{change.label()}]",
+        f"  {change.old_sha256[:12]} -> {change.new_sha256[:12]}",
+    ]
 
 
 def cache_stats(session: ZoneSession) -> str:
     """Stability of the prefix and the last change, a few lines."""
-    manager = session.manager
-    change = manager.last_change
-    lines = [manager.summary()]
-    if change is None:
-        lines.append("last change: none")
-    else:
-        lines.append(f"last change: {change.description()} [{change.label()}]")
-        lines.append(f"  {change.old_sha256[:12]} -> {change.new_sha256[:12]}")
-    return "\n".join(lines)
+    return "\n".join([session.manager.summary(), *_drift_lines(session.manager)])
 
 
 def cache_zones(session: ZoneSession) -> str:
-    """State of the three zones: contract, pinned id, drift, rebuild audit, scratch."""
+    """State of the three zones: contract, pinned id, drift, rebuild audit, scratch, stability.
+
+    The audit lists the 8 newest rebuilds, the newest last.
+    """
     manager, log, scratch = session.manager, session.log, session.scratch
     change = manager.last_change
+    pinned = manager.pinned_short_id
+    if pinned is None and session.prefix is not None:
+        pinned = session.prefix.short_id
+    drift = "no drift" if change is None else f"drift {change.label()} x{manager.change_count}"
     lines = [
-        f"three-zone contract: {'wired' if session.prefix is not None else 'not wired'}",
-        f"PinnedPrefix: pinned {manager.pinned_short_id or 'none'}, "
-        + (
-            "no drift"
-            if change is None
-            else f"drift {change.label()} x{manager.change_count} ({change.description()})"
-        ),
-        f"AppendLog: {len(log)} messages, {len(log.records)} rebuilds kept",
+        f"three-zone contract: {'not wired' if pinned is None else 'wired'}",
+        f"PinnedPrefix: pinned {pinned or 'none'}, {drift}",
+        *(f"  {line}" for line in _drift_lines(manager)),
+        f"AppendLog: {_count(len(log), 'message')}, {_count(len(log.records), 'rebuild')} kept",
         *(
             f"  {record.reason}: {record.messages_before} -> {record.messages_after} messages"
             for record in log.records
@@ -64,6 +74,10 @@ def cache_zones(session: ZoneSession) -> str:
     if scratch.is_empty:
         lines.append("TurnScratch: empty")
     else:
-        held = "user message" if scratch.user_message is not None else "no user message"
+        held = "no user message" if scratch.user_message is None else "user message"
         lines.append(f"TurnScratch: {held}, working set of {len(scratch.working_set)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, manager.summary()])
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from codesmith_lab.zones.prefix import FrozenPrefix, PrefixChange
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from codesmith_lab.errors import LabError
+from codesmith_lab.zones.prefix import FrozenPrefix, PinnedPrefix, PrefixChange, System
 
 __all__ = ["PrefixStabilityManager"]
 
@@ -23,6 +27,11 @@ class PrefixStabilityManager:
 
     def check_and_update(self, frozen: FrozenPrefix) -> PrefixChange | None:
         """Check one prefix: None for the first pin and while stable, the change on drift."""
+        if not isinstance(frozen, FrozenPrefix):
+            raise LabError(
+                f"a check takes a FrozenPrefix, not {type(frozen).__name__}; "
+                "call PinnedPrefix(system, tools).freeze()"
+            )
         self.check_count += 1
         pinned, self.current = self.pinned, frozen
         if pinned is None or pinned.combined_sha256 == frozen.combined_sha256:
@@ -38,6 +47,10 @@ class PrefixStabilityManager:
         self.last_change = change
         self.pinned = frozen
         return change
+
+    def check(self, system: System, tools: Sequence[Mapping[str, Any]] = ()) -> PrefixChange | None:
+        """Freeze a system prompt and its tools and check them: one call a request."""
+        return self.check_and_update(PinnedPrefix(system, tools).freeze())
 
     @property
     def pinned_short_id(self) -> str | None:
