@@ -1,151 +1,189 @@
-"""Anthropic Messages bodies."""
+"""Anthropic Messages bodies.
+
+How a part reads as text: text and thinking as they are; a tool call as its name and its input as
+JSON on a new line; a tool result as its text, parts on lines of their own; an image or a document's
+bytes as a digest. Signatures and cache markers are no part of the text. Source: Anthropic's API
+reference for Messages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.bodies import BlockMaker, Part, dump, media_text
-from codesmith_lab.sessions.json_spans import BadJson, items_of, members_of
+from codesmith_lab.sessions.bodies import (
+    BlockMaker,
+    Draft,
+    History,
+    Part,
+    Reading,
+    compact,
+    dump,
+    media_text,
+)
+from codesmith_lab.sessions.json_spans import Span, items_of, members_of
+from codesmith_lab.sessions.lines import ArraySpan, Member, ObjectSpan
+from codesmith_lab.sessions.markers import marker_of
 
-__all__ = ["markers_of", "output_blocks", "read_blocks"]
+__all__ = ["MessagesReader"]
 
-Members = Mapping[str, tuple[Any, str]]
-
-
-def read_blocks(members: Members, maker: BlockMaker) -> list[Block]:
-    """Tools, system sections and messages of one body. BadJson when it has no messages."""
-    value, raw = members.get("messages", (None, ""))
-    if not isinstance(value, list) or not (value or members.get("system")):
-        raise BadJson("the request has no list of messages")
-    items = items_of(raw)
-    if any(not isinstance(item, dict) for item, _ in items):
-        raise BadJson("a message is not an object with a role and content")
-    blocks = _tools(members, maker) + _system(members, maker)
-    roles = [item.get("role") for item, _ in items]
-    own = max((i + 1 for i, role in enumerate(roles) if role == "assistant"), default=0)
-    calls: dict[str, str] = {}
-    for i, (message, text) in enumerate(items):
-        role = message.get("role")
-        if not isinstance(role, str):
-            maker.note("a message has no role")
-            role = "user"
-        parts = _parts(message.get("content"), text, role, calls, maker)
-        blocks += maker.message(parts, role, i, i >= own)
-    return blocks
+_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
+_RESULTS = ("tool_result", "mcp_tool_result")
 
 
-def _without_marker(value: Any) -> Any:
-    # Cache markers are no part of what the model reads, nor of the cache key.
-    if isinstance(value, dict):
-        return {k: v for k, v in value.items() if k != "cache_control"}
-    return value
+class MessagesReader:
+    """Reads the bodies of one log; what repeats is read once."""
 
+    name = "anthropic-messages"
+    body_keys = ("model", "messages", "tools", "system")
 
-def _tools(members: Members, maker: BlockMaker) -> list[Block]:
-    value, raw = members.get("tools", (None, ""))
-    if value is None:
+    def __init__(self) -> None:
+        self._maker = BlockMaker()
+        self._history = History(self._maker, _read_message)
+
+    def read(self, body: ObjectSpan, messages: ArraySpan) -> Reading:
+        """Tools, system sections and messages of one body."""
+        reading = Reading()
+        tools = body.members.get("tools")
+        if isinstance(tools, ArraySpan):
+            for item in tools.items:
+                draft = self._maker.draft(item, "tool", _read_tool)
+                reading.add(draft, self._maker.tool(draft))
+        elif isinstance(tools, Span) and tools.value is not None:
+            reading.notes.append("tools is not a list and was read as a setting")
+            reading.ignored["tools"] = tools.value
+        prompts = self._system(body.members.get("system"))
+        if prompts:
+            self._maker.system(reading, prompts)
+        self._history.extend(reading, messages.items, 0)
+        return reading
+
+    def output(self, response: Span, index: int) -> Reading | None:
+        """The response as it would stand in the next request's history, or None."""
+        content = response.value.get("content") if isinstance(response.value, dict) else None
+        if not isinstance(content, list | str):
+            return None
+        span = Span(response.raw, {"role": "assistant", "content": content})
+        draft = _read_message(span).finish()
+        reading = Reading()
+        reading.add(draft, self._maker.message(draft, index, "log"))
+        return reading
+
+    def _system(self, member: Member | None) -> list[tuple[Draft, int]]:
+        if isinstance(member, ArraySpan):
+            return [(self._maker.draft(item, "system", _read_system), -1) for item in member.items]
+        if isinstance(member, Span) and member.value not in (None, ""):
+            return [(self._maker.draft(member, "system", _read_system), -1)]
         return []
-    if not isinstance(value, list):
-        raise BadJson("tools is not a list")
-    blocks: list[Block] = []
-    for tool, text in items_of(raw):
-        name = str(tool.get("name", "tool")) if isinstance(tool, dict) else "tool"
-        blocks += maker.tool(name, _without_marker(tool), text)
-    return blocks
 
 
-def _system(members: Members, maker: BlockMaker) -> list[Block]:
-    value, raw = members.get("system", (None, ""))
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return maker.sections(value, raw, -1, "system")
-    if not isinstance(value, list):
-        raise BadJson("system is neither text nor a list of blocks")
-    blocks: list[Block] = []
-    for part, text in items_of(raw):
-        known = isinstance(part, dict) and isinstance(part.get("text"), str)
-        content = part["text"] if known else dump(_without_marker(part))
-        if not known:
-            maker.note("a system block without text was kept as its JSON")
-        blocks += maker.sections(content, text, -1, "system")
-    return _distinct(blocks)
+def _unmarked(value: dict[str, Any]) -> dict[str, Any]:
+    # A marker is neither read by the model nor part of the cache key.
+    return {k: v for k, v in value.items() if k != "cache_control"}
 
 
-def _distinct(blocks: list[Block]) -> list[Block]:
-    """Section names that are unique over all blocks of the system prompt."""
-    from dataclasses import replace
-
-    seen: dict[str, int] = {}
-    named = []
-    for block in blocks:
-        seen[block.name] = seen.get(block.name, 0) + 1
-        count = seen[block.name]
-        named.append(block if count == 1 else replace(block, name=f"{block.name} ({count})"))
-    return named
-
-
-def _parts(
-    content: Any, raw: str, role: str, calls: dict[str, str], maker: BlockMaker
-) -> list[Part]:
-    if isinstance(content, str):
-        return [Part(role, content, raw)]
-    if not isinstance(content, list):
-        maker.note("a message's content is neither text nor a list")
-        return [Part(role, "" if content is None else dump(content), raw)]
-    if not content:
-        return [Part(role, "", raw)]
-    inner = members_of(raw).get("content", (None, "[]"))[1]
-    return [_part(part, text, role, calls, maker) for part, text in items_of(inner)]
+def _read_tool(span: Span) -> Draft:
+    tool, draft = span.value, Draft("user")
+    if isinstance(tool, dict):
+        name = tool.get("name") or tool.get("type") or "tool"
+        marker = marker_of(tool, draft)
+        draft.parts.append(Part(name, dump(_unmarked(tool)), span.raw, marker=marker))
+    else:
+        draft.note("a tool is not an object and was kept as its JSON")
+        draft.parts.append(Part("tool", compact(tool), span.raw))
+    return draft
 
 
-def _part(part: Any, raw: str, role: str, calls: dict[str, str], maker: BlockMaker) -> Part:
+def _read_system(span: Span) -> Draft:
+    draft = Draft("system")
+    if isinstance(span.value, str):
+        draft.parts.append(Part("system", span.value, span.raw))
+    else:
+        draft.parts.append(_part(span, "system", draft))
+    return draft
+
+
+def _read_message(span: Span) -> Draft:
+    message = span.value
+    if not isinstance(message, dict):
+        draft = Draft("user", notes=["a message is not an object and was kept as its JSON"])
+        draft.parts.append(Part("message", compact(message), span.raw))
+        return draft
+    role = message.get("role")
+    if isinstance(role, str):
+        draft, name = Draft(role), role
+    else:
+        draft = Draft("user", notes=["a message without a role was read as the user's"])
+        name = "message"
+    content = message.get("content")
+    if isinstance(content, list) and len(content) > 1:
+        slices = items_of(members_of(span.raw)["content"].raw)
+        draft.parts = [_part(part, name, draft) for part in slices]
+    elif isinstance(content, list) and content:
+        draft.parts = [_part(Span(span.raw, content[0]), name, draft)]
+    elif content is None or isinstance(content, str | list):
+        draft.parts = [Part(name, content if isinstance(content, str) else "", span.raw)]
+    else:
+        draft.note("a content that is neither text nor a list was kept as its JSON")
+        draft.parts = [Part(name, compact(content), span.raw)]
+    return draft
+
+
+def _part(span: Span, name: str, draft: Draft) -> Part:
+    part = span.value
+    if isinstance(part, str):
+        return Part(name, part, span.raw)
     kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str):
+        draft.note("a content part without a type was kept as its JSON")
+        return Part(f"{name}, part without a type", compact(part), span.raw)
+    read = _known(part, kind, span.raw, name, draft)
+    if read is None:
+        draft.note("a content part of an unknown type was kept as its JSON")
+        read = Part(f"{name}, {kind}", compact(_unmarked(part)), span.raw)
+    read.marker = marker_of(part, draft)
+    content = part.get("content")
+    if not read.marker and isinstance(content, list):
+        inner = [marker_of(item, draft) for item in content]
+        read.marker = next((marker for marker in inner if marker), "")
+    return read
+
+
+def _known(part: dict[str, Any], kind: str, raw: bytes, name: str, draft: Draft) -> Part | None:
+    """A part of a type with a layout of its own; None for any other, or when it is broken."""
     if kind == "text" and isinstance(part.get("text"), str):
-        return Part(role, part["text"], raw)
-    if kind == "thinking":
-        return Part("thinking", str(part.get("thinking", "")), raw)
-    if kind == "tool_use":
-        name = str(part.get("name", ""))
-        calls[str(part.get("id"))] = name
-        return Part(f"tool call {name}", f"{name}\n{dump(part.get('input'))}", raw, 1)
-    if kind == "tool_result":
-        name = calls.get(str(part.get("tool_use_id")), "")
-        return Part(f"tool {name}".strip(), _result_text(part.get("content"), maker), raw)
-    if kind in ("image", "document"):
-        return Part(str(kind), media_text(str(kind), _without_marker(part)), raw)
-    maker.note(f"a content part of type {str(kind)[:40]!r} was kept as its JSON")
-    return Part(f"{role} {str(kind)[:40]}", dump(_without_marker(part)), raw)
+        return Part(name, part["text"], raw)
+    if kind == "thinking" and isinstance(part.get("thinking"), str):
+        return Part("thinking", part["thinking"], raw)
+    if kind == "redacted_thinking":
+        return Part("redacted thinking", media_text("thinking", part.get("data")), raw)
+    if kind in _CALLS and isinstance(part.get("name"), str):
+        if isinstance(part.get("id"), str):
+            draft.calls.append((part["id"], part["name"]))
+        text = f"{part['name']}\n{dump(part.get('input'))}"
+        return Part(f"tool call {part['name']}", text, raw, 1)
+    if kind in _RESULTS:
+        answers = part.get("tool_use_id")
+        answered = answers if isinstance(answers, str) else ""
+        return Part("tool", _result_text(part.get("content"), draft), raw, answers=answered)
+    if kind in ("image", "document") and isinstance(part.get("source"), dict):
+        return Part(kind, _source_text(kind, part), raw)
+    return None
 
 
-def _result_text(content: Any, maker: BlockMaker) -> str:
+def _result_text(content: Any, draft: Draft) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list):
-        return "".join(_part(part, "", "", {}, maker).text for part in content)
-    return dump(content)
+        return "\n".join(_part(Span(b"", part), "tool", draft).text for part in content)
+    draft.note("a tool result that is neither text nor a list was kept as its JSON")
+    return compact(content)
 
 
-def markers_of(members: Members) -> int:
-    """How many cache markers a body carries."""
-
-    def count(value: Any) -> int:
-        if isinstance(value, dict):
-            own = 1 if isinstance(value.get("cache_control"), dict) else 0
-            return own + sum(count(v) for k, v in value.items() if k == "content")
-        return sum(count(v) for v in value) if isinstance(value, list) else 0
-
-    return sum(
-        count(members[name][0]) for name in ("tools", "system", "messages") if name in members
-    )
-
-
-def output_blocks(response: Any, index: int, maker: BlockMaker) -> Sequence[Block] | None:
-    """The response as it would stand in the next request's history."""
-    content = response.get("content") if isinstance(response, dict) else None
-    if not isinstance(content, list) or not content:
-        return None
-    parts = [_part(part, dump(part), "assistant", {}, maker) for part in content]
-    return maker.message(parts, "assistant", index, False)
+def _source_text(kind: str, part: dict[str, Any]) -> str:
+    """A document's own text; else the digest of what was sent, with its media type."""
+    source = part["source"]
+    titles = [part[k] for k in ("title", "context") if isinstance(part.get(k), str)]
+    if source.get("type") == "text" and isinstance(source.get("data"), str):
+        return "\n".join([*titles, source["data"]])
+    content = next((source[k] for k in ("data", "url", "file_id") if source.get(k)), source)
+    return "\n".join([*titles, media_text(kind, content, source.get("media_type"))])

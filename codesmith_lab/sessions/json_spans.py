@@ -1,120 +1,207 @@
 """JSON values together with the exact bytes they were written in.
 
-Values are decoded by Python's own scanner; only the outer levels are walked here, so that every
-message keeps the slice of the log it came from. Nothing is serialised again.
+Values are decoded by Python's own scanner. Only the outer levels are walked here, so that every
+message, tool and part keeps its slice of the log; nothing is serialised again.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
+import math
 import re
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["BadJson", "decode_line", "items_of", "members_of", "plain_text"]
+__all__ = ["MAX_DEPTH", "BadJson", "Span", "decode_at", "items_of", "members_of", "plain", "skip"]
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+MAX_DEPTH = 200
+"""Deeper values are refused: a fixed limit, so that the caller's stack decides nothing."""
+
+_FIRST_WINDOW_BYTES = 2048
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class BadJson(ValueError):
     """A line that is not the JSON we can use; the text says why."""
 
 
+@dataclass(slots=True, eq=False)
+class Span:
+    """One JSON value and the exact bytes it was written in. Equal only to itself."""
+
+    raw: bytes
+    value: Any
+
+
 def _constant(name: str) -> NoReturn:
     raise BadJson(f"{name} is not a JSON number")
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise BadJson(f"the number {digits[:40]} is too large")
+    return number
+
+
+def twice(key: str) -> BadJson:
+    """The refusal of a repeated key.
+
+    JSON leaves its meaning open (RFC 8259, section 4): what the model read cannot be known.
+    """
+    return BadJson(f"the key {plain(key[:40])!r} stands twice in one object, its value is unclear")
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise BadJson(f"the key {twice[:40]!r} stands twice in one object, so its value is unclear")
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise twice(key)
+            seen.add(key)
     return found
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float)
 
 
-def _value(text: str, at: int) -> tuple[Any, int]:
-    try:
-        return _DECODER.raw_decode(text, at)
-    except BadJson:
-        raise
-    except RecursionError:
-        raise BadJson("it nests deeper than a request can") from None
-    except ValueError as error:
-        where = getattr(error, "pos", at)
-        raise BadJson(f"it is not JSON (at character {where + 1})") from None
+def decode_at(line: bytes, at: int) -> tuple[Any, int]:
+    """The JSON value that starts at byte `at` of a UTF-8 line, and the byte where it ends.
+
+    A growing window is decoded, not the whole rest of the line: a long log repeats its history in
+    every line and only the new end is read. Raises BadJson.
+    """
+    size = _FIRST_WINDOW_BYTES
+    while True:
+        whole = at + size >= len(line)
+        try:
+            text, _ = codecs.utf_8_decode(line[at : at + size], "strict", whole)
+        except UnicodeDecodeError as error:
+            raise BadJson(f"byte {at + error.start + 1} of the line is not UTF-8") from None
+        try:
+            value, end = _DECODER.raw_decode(text)
+            # A number may go on behind the window.
+            if whole or end < len(text):
+                return value, at + _checked_bytes(text, end)
+        except BadJson:
+            raise
+        except RecursionError:
+            raise _too_deep() from None
+        except json.JSONDecodeError as error:
+            if whole:
+                raise _not_json(text, error, at) from None
+        except ValueError:
+            # Python refuses integers beyond 4,300 digits.
+            raise BadJson("a whole number has too many digits to be read") from None
+        size *= 8
 
 
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+def _too_deep() -> BadJson:
+    return BadJson(f"it nests deeper than {MAX_DEPTH} levels, more than a request can")
+
+
+def _not_json(text: str, error: json.JSONDecodeError, at: int) -> BadJson:
+    if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+        return BadJson("it is not JSON: it is cut off before its end")
+    byte = at + len(text[: error.pos].encode("utf-8")) + 1
+    return BadJson(f"it is not JSON at byte {byte} ({error.msg.removesuffix(' at').lower()})")
+
+
+def _checked_bytes(text: str, end: int) -> int:
+    """Bytes of the decoded text, refusing what nests too deep."""
+    text = text if end == len(text) else text[:end]
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        depth = 0
+        for found in _BRACKETS.finditer(text):
+            if found[0] in "[{":
+                depth += 1
+                if depth > MAX_DEPTH:
+                    raise _too_deep()
+            elif found[0] in "]}":
+                depth -= 1
+    return end if text.isascii() else len(text.encode("utf-8"))
+
+
+def skip(line: bytes, at: int) -> int:
+    """The first byte from `at` on that is not JSON white space."""
+    found = _SPACE.match(line, at)
     return found.end() if found else at
 
 
-def decode_line(line: bytes) -> str:
-    """The text of a line; BadJson for bytes that are not UTF-8."""
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadJson(f"byte {error.start + 1} is not UTF-8") from None
+def expected(line: bytes, at: int, what: str) -> BadJson:
+    """What to say where `what` should stand in the line and does not."""
+    if at >= len(line):
+        return BadJson("it is not JSON: it is cut off before its end")
+    return BadJson(f"it is not JSON at byte {at + 1} (expecting {what})")
 
 
-def members_of(text: str) -> dict[str, tuple[Any, str]]:
-    """Members of one JSON object: value and exact text of each, by key."""
-    at = _skip(text, 0)
-    if not text.startswith("{", at):
+def key_at(line: bytes, at: int) -> tuple[str, int]:
+    """The key at byte `at`, and where its value starts."""
+    if line[at : at + 1] != b'"':
+        raise expected(line, at, "a key in double quotes")
+    key, at = decode_at(line, at)
+    at = skip(line, at)
+    if line[at : at + 1] != b":":
+        raise expected(line, at, "':'")
+    return key, skip(line, at + 1)
+
+
+def next_item(line: bytes, at: int, close: bytes, first: bool) -> tuple[int, bool]:
+    """Step over white space and a comma to the next item; true when the list closes instead."""
+    at = skip(line, at)
+    if line[at : at + 1] == close:
+        return at + 1, True
+    if first:
+        return at, False
+    if line[at : at + 1] != b",":
+        raise expected(line, at, f"',' or '{close.decode()}'")
+    return skip(line, at + 1), False
+
+
+def members_of(raw: bytes) -> dict[str, Span]:
+    """Members of one JSON object, by key."""
+    at, members, closed = skip(raw, 0), dict[str, Span](), False
+    if raw[at : at + 1] != b"{":
         raise BadJson("it is not a JSON object")
-    members: dict[str, tuple[Any, str]] = {}
-    at = _skip(text, at + 1)
-    while not text.startswith("}", at):
-        key, at = _value(text, at)
-        at = _skip(text, at)
-        if not isinstance(key, str) or not text.startswith(":", at):
-            raise BadJson(f"it is not JSON (at character {at + 1})")
-        start = _skip(text, at + 1)
-        value, at = _value(text, start)
+    at += 1
+    while True:
+        at, closed = next_item(raw, at, b"}", not members)
+        if closed:
+            return members
+        key, start = key_at(raw, at)
+        value, at = decode_at(raw, start)
         if key in members:
-            raise BadJson(
-                f"the key {key[:40]!r} stands twice in one object, so its value is unclear"
-            )
-        members[key] = (value, text[start:at])
-        at = _next(text, at, "}")
-    if text[at + 1 :].strip(" \t\r\n"):
-        raise BadJson(f"something follows the object (at character {at + 2})")
-    return members
+            raise twice(key)
+        members[key] = Span(raw[start:at], value)
 
 
-def items_of(text: str) -> list[tuple[Any, str]]:
-    """Items of one JSON array: value and exact text of each."""
-    at = _skip(text, 0)
-    if not text.startswith("[", at):
+def items_of(raw: bytes) -> list[Span]:
+    """Items of one JSON array, in order."""
+    at, items, closed = skip(raw, 0), list[Span](), False
+    if raw[at : at + 1] != b"[":
         raise BadJson("it is not a JSON array")
-    items = []
-    at = _skip(text, at + 1)
-    while not text.startswith("]", at):
-        start = at
-        value, at = _value(text, start)
-        items.append((value, text[start:at]))
-        at = _next(text, at, "]")
-    return items
+    at += 1
+    while True:
+        start, closed = next_item(raw, at, b"]", not items)
+        if closed:
+            return items
+        value, at = decode_at(raw, start)
+        items.append(Span(raw[start:at], value))
 
 
-def _next(text: str, at: int, close: str) -> int:
-    at = _skip(text, at)
-    if text.startswith(",", at):
-        at = _skip(text, at + 1)
-        if not text.startswith(close, at):
-            return at
-    elif text.startswith(close, at):
-        return at
-    raise BadJson(f"it is not JSON (at character {at + 1})")
-
-
-def plain_text(text: str) -> str:
-    """Text with lone surrogates replaced by U+FFFD: what UTF-8 can carry."""
-    try:
-        text.encode("utf-8")
-        return text
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def plain(value: Any) -> Any:
+    """The value with lone surrogates replaced by U+FFFD in every text: what UTF-8 can carry."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return value
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {plain(key): plain(item) for key, item in value.items()}
+    return value

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime, timezone
+import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from codesmith_lab.billing.usage import Usage, read_usage
-from codesmith_lab.errors import InputError, LabError
-from codesmith_lab.sessions import anthropic_messages, openai_chat
-from codesmith_lab.sessions.bodies import BlockMaker
-from codesmith_lab.sessions.json_spans import BadJson, decode_line, members_of
+from codesmith_lab.errors import InputError
+from codesmith_lab.sessions.anthropic_messages import MessagesReader
+from codesmith_lab.sessions.detection import kind_of
+from codesmith_lab.sessions.envelope import Envelope, log_time, open_envelope
+from codesmith_lab.sessions.json_spans import BadJson, Span, plain
+from codesmith_lab.sessions.lines import ArraySpan, LineWalker, ObjectSpan
+from codesmith_lab.sessions.openai_chat import ChatReader
 from codesmith_lab.sessions.records import Request, Session, Skipped
+from codesmith_lab.sessions.stored import LoggedRequest
 
 __all__ = ["FORMATS", "MAX_LINE_BYTES", "load", "load_bytes"]
 
-FORMATS = ("openai-chat", "anthropic-messages")
-MAX_LINE_BYTES = 256 * 2**20
+FORMATS: Final = ("openai-chat", "anthropic-messages")
+MAX_LINE_BYTES: Final = 256 * 2**20
 """A longer line is skipped unread."""
 
-_TIME_KEYS = ("time", "timestamp", "created_at", "ts")
-_BODY_KEYS = ("messages", "tools", "system")
-Members = dict[str, tuple[Any, str]]
+_SHORT_NAMES: Final = {"openai": "openai-chat", "anthropic": "anthropic-messages"}
+_HOPELESS_LINES: Final = 1000
+_READERS: Final[dict[str, Callable[[], ChatReader | MessagesReader]]] = {
+    "openai-chat": ChatReader,
+    "anthropic-messages": MessagesReader,
+}
 
 
 def load(path: str | Path, format: str | None = None) -> Session:
@@ -31,96 +37,99 @@ def load(path: str | Path, format: str | None = None) -> Session:
 
     Parameters
     ----------
-    path: the file. format: "openai-chat" or "anthropic-messages"; None finds out by itself.
+    path: the file. Beside `request` a line may hold `response` or `usage`, a time (`time`,
+        `timestamp`, `created_at` or `ts`: ISO 8601, or seconds or milliseconds since 1970; UTC
+        unless it says otherwise), and a signed `rebuild` {reason, before, after}.
+    format: "openai-chat" or "anthropic-messages" ("openai", "anthropic"); None finds out by what
+        most lines are. Where it is given, every line is read as that format.
 
-    Raises InputError, naming file and line, when there is nothing of use in it. Lines that cannot
-    be read are skipped and listed in `Session.skipped`.
+    Requests come in time order when every one has a time, else in the order of the file. Lines that
+    cannot be read are skipped and listed in `Session.skipped`. Raises InputError, naming file and
+    line, when nothing in it is of use.
     """
-    file = Path(path)
+    shown = str(path)
+    chosen = _format(format, shown)
     try:
-        with file.open("rb") as stream:
-            return _read(stream, file.name, format)
+        with Path(path).open("rb", buffering=1 << 20) as stream:
+            return _read(stream, Path(path).name, shown, chosen)
     except IsADirectoryError:
-        raise InputError("this is a folder; name one log file", str(path)) from None
+        raise InputError("this is a folder; name one log file", shown) from None
     except FileNotFoundError:
-        raise InputError("there is no such file", str(path)) from None
+        raise InputError("there is no such file", shown) from None
     except OSError as error:
-        raise InputError(f"it cannot be read ({error.strerror})", str(path)) from None
+        raise InputError(f"it cannot be read ({error.strerror})", shown) from None
+    except ValueError:
+        # A null character: no file can have such a name.
+        raise InputError("this cannot be the name of a file", shown) from None
 
 
 def load_bytes(data: bytes, name: str = "log", format: str | None = None) -> Session:
-    """The same for a log that is already in memory."""
-    import io
-
-    return _read(io.BytesIO(data), name, format)
+    """The same for a log that is already in memory; `name` stands for the file's."""
+    return _read(io.BytesIO(data), name, name, _format(format, name))
 
 
-def _read(stream: BinaryIO, name: str, format: str | None) -> Session:
-    if format is not None and format not in FORMATS:
-        raise LabError(f"format {format!r} is unknown; use one of {', '.join(FORMATS)}")
-    rows: list[tuple[int, Members, bytes, str]] = []
+def _format(given: str | None, path: str) -> str | None:
+    chosen = _SHORT_NAMES.get(given, given) if given is not None else None
+    if chosen is not None and chosen not in FORMATS:
+        raise InputError(f"the format {given!r} is unknown; use one of {', '.join(FORMATS)}", path)
+    return chosen
+
+
+def _read(stream: BinaryIO, name: str, path: str, format: str | None) -> Session:
     skipped: list[Skipped] = []
-    for number, line in _lines(stream, skipped):
-        if number == 1 and b"\0" in line[:4096]:
-            raise InputError("this is binary data, not JSONL", name, 1)
+    head = b""
+    walker = LineWalker()
+    found: list[tuple[Envelope, str]] = []
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 2):
+        number += 1
+        head = head or line[:4096]
         try:
-            members = members_of(decode_line(line))
-            rows.append((number, members, line, _kind(members)))
+            line = _whole_line(stream, line)
+            if line:
+                envelope = open_envelope(walker.walk(line), number)
+                found.append((envelope, kind_of(envelope)))
         except BadJson as error:
             skipped.append(Skipped(number, str(error)))
-    chosen = format or _majority([row[3] for row in rows])
-    requests = _requests(rows, chosen, skipped)
+            if not found and len(skipped) >= _HOPELESS_LINES:
+                break
+    chosen = format or _majority([kind for _, kind in found])
+    requests = _requests(found, chosen, format is not None, skipped)
     skipped.sort(key=lambda entry: entry.line)
     if not requests:
-        if skipped:
-            raise InputError(
-                f"no line holds a request; the first: {skipped[0].reason}", name, skipped[0].line
-            )
-        raise InputError("the file is empty; a log holds one JSON request a line", name)
-    return Session(name, chosen, tuple(requests), tuple(skipped))
+        raise _nothing(head, skipped, path)
+    return Session(plain(name), chosen, requests, tuple(skipped))
 
 
-def _lines(stream: BinaryIO, skipped: list[Skipped]) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        if len(line) > MAX_LINE_BYTES:
-            while line and not line.endswith(b"\n"):
-                line = stream.readline(MAX_LINE_BYTES)
-            skipped.append(Skipped(number, f"the line is longer than {MAX_LINE_BYTES >> 20} MiB"))
-            continue
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if line.strip():
-            yield number, line.rstrip(b"\r\n")
+def _whole_line(stream: BinaryIO, line: bytes) -> bytes:
+    """The line without its ending and without a byte order mark; a longer one is passed over."""
+    bare = line.rstrip(b"\r\n")
+    if len(bare) > MAX_LINE_BYTES:
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(1 << 20)
+        raise BadJson(f"it is longer than {MAX_LINE_BYTES >> 20} MiB; split the log")
+    bare = bare.removeprefix(b"\xef\xbb\xbf")
+    return b"" if bare.isspace() else bare
 
 
-def _body(members: Members) -> tuple[Members, str | None]:
-    """The body's members and its exact text when it is wrapped."""
-    value, raw = members.get("request", (None, ""))
-    if isinstance(value, dict):
-        return members_of(raw), raw
-    if "request" in members and "messages" not in members:
-        raise BadJson("its request is not an object")
-    return members, None
-
-
-def _kind(members: Members) -> str:
-    body, _ = _body(members)
-    if not any(key in body for key in _BODY_KEYS):
-        raise BadJson("it holds no request (neither messages nor a request object)")
-    if "system" in body or "anthropic_version" in body:
-        return "anthropic-messages"
-    tools = body.get("tools", (None, ""))[0]
-    if isinstance(tools, list) and any(isinstance(t, dict) and "input_schema" in t for t in tools):
-        return "anthropic-messages"
-    text = body.get("messages", (None, ""))[1]
-    if any(f'"{word}"' in text for word in ("tool_use", "tool_result", "cache_control")):
-        return "anthropic-messages"
-    usage = _usage_mapping(members)
-    if usage is not None and "cache_read_input_tokens" in usage and "prompt_tokens" not in usage:
-        return "anthropic-messages"
-    return "openai-chat"
+def _nothing(head: bytes, skipped: list[Skipped], path: str) -> InputError:
+    if not skipped:
+        return InputError("the file is empty; a log holds one JSON request a line", path)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return InputError("this is UTF-16 text; save it as UTF-8", path, 1)
+    if head.startswith(b"\x1f\x8b"):
+        return InputError("this is compressed (gzip); unpack it first", path, 1)
+    if b"\0" in head:
+        return InputError("this is binary data, not JSONL", path, 1)
+    first = skipped[0]
+    lines = (
+        "this line does not hold" if len(skipped) == 1 else f"none of {len(skipped)} lines holds"
+    )
+    return InputError(
+        f"{lines} a usable request: {first.reason}; a log holds one JSON request a line",
+        path,
+        first.line,
+    )
 
 
 def _majority(kinds: list[str]) -> str:
@@ -128,95 +137,121 @@ def _majority(kinds: list[str]) -> str:
 
 
 def _requests(
-    rows: list[tuple[int, Members, bytes, str]], chosen: str, skipped: list[Skipped]
-) -> list[Request]:
-    maker = BlockMaker()
-    requests: list[Request] = []
-    for number, members, line, kind in rows:
-        if kind != chosen and kind == "anthropic-messages":
-            skipped.append(Skipped(number, f"it is a {kind} request in an {chosen} log"))
+    found: list[tuple[Envelope, str]], chosen: str, given: bool, skipped: list[Skipped]
+) -> tuple[Request, ...]:
+    """The requests of a log in time order."""
+    reader = _READERS[chosen]()
+    made: list[LoggedRequest] = []
+    for envelope, kind in found:
+        if kind not in ("", chosen) and not given:
+            reason = f"it is a request of the format {kind} in a log of {chosen}"
+            skipped.append(Skipped(envelope.line, reason))
             continue
-        maker.notes.clear()
         try:
-            requests.append(_request(number, members, line, chosen, maker))
+            made.append(_request(envelope, reader))
         except BadJson as error:
-            skipped.append(Skipped(number, str(error)))
-        except RecursionError:
-            skipped.append(Skipped(number, "it nests deeper than a request can"))
-    if requests and all(request.time is not None for request in requests):
-        requests.sort(key=lambda r: r.time.timestamp() if r.time else 0.0)
-    return [replace(request, index=i) for i, request in enumerate(requests)]
+            skipped.append(Skipped(envelope.line, str(error)))
+    if all(request.time is not None for request in made):
+        made.sort(key=lambda request: request.time.timestamp() if request.time else 0.0)
+    return tuple(request.at(index) for index, request in enumerate(made))
 
 
-def _request(number: int, members: Members, line: bytes, chosen: str, maker: BlockMaker) -> Request:
-    body, raw = _body(members)
-    module = openai_chat if chosen == "openai-chat" else anthropic_messages
-    blocks = tuple(module.read_blocks(body, maker))
-    count = max((block.message for block in blocks), default=-1) + 1
-    response = members.get("response", (None, ""))[0]
-    output = module.output_blocks(response, count, maker)
-    model = body.get("model", ("", ""))[0]
-    if not isinstance(model, str):
-        maker.note("the model's name is not text")
-        model = ""
-    settings = {k: v for k, (v, _) in body.items() if k not in (*_BODY_KEYS, "model")}
-    if chosen == "anthropic-messages":
-        settings["_markers"] = anthropic_messages.markers_of(body)
-    rebuild = members.get("rebuild", (None, ""))[0] if raw is not None else None
-    usage = _usage(members, chosen, maker)
-    return Request(
+def _request(envelope: Envelope, reader: ChatReader | MessagesReader) -> LoggedRequest:
+    body, log = envelope.body, envelope.log
+    messages = body.members.get("messages")
+    if not isinstance(messages, ArraySpan):
+        raise BadJson("the request has no list of messages")
+    reading = reader.read(body, messages)
+    if not reading.blocks:
+        raise BadJson(
+            "the request has no list of messages with any in it, nor a system prompt or tools"
+        )
+    notes = reading.notes
+    output = None
+    response = log.get("response")
+    if response is not None and response.value is not None:
+        output = reader.output(response, len(messages.items))
+        notes += ["the response holds no message"] if output is None else output.notes
+    model, settings = _settings(body, reader, envelope.log_keys, notes)
+    settings.update(plain(reading.ignored))
+    if reading.markers:
+        settings["_markers"] = tuple(reading.markers)
+    return LoggedRequest(
         0,
-        number,
-        maker.clean(model),
-        _time(members, maker),
-        line if raw is None else raw.encode("utf-8", "surrogatepass"),
-        blocks,
+        envelope.line,
+        model,
+        log_time(log, notes),
+        body,  # type: ignore[arg-type]  # joined to bytes when asked for
+        tuple(reading.blocks),
         settings,
-        None if output is None else tuple(output),
-        usage,
-        rebuild if isinstance(rebuild, dict) else None,
-        tuple(maker.notes),
+        None if output is None else tuple(output.blocks),
+        _usage(log, reader.name, notes),
+        _rebuild(log, notes),
+        tuple(dict.fromkeys(notes)),
     )
 
 
-def _usage_mapping(members: Members) -> dict[str, Any] | None:
-    usage = members.get("usage", (None, ""))[0]
-    response = members.get("response", (None, ""))[0]
-    if usage is None and isinstance(response, dict):
-        usage = response.get("usage")
-    return usage if isinstance(usage, dict) else None
+def _settings(
+    body: ObjectSpan,
+    reader: ChatReader | MessagesReader,
+    log_keys: frozenset[str],
+    notes: list[str],
+) -> tuple[str, dict[str, Any]]:
+    """The model's name, and the body's other fields as JSON values."""
+    settings: dict[str, Any] = {}
+    for key, member in body.members.items():
+        if key in reader.body_keys or key in log_keys:
+            continue
+        if key == "system":
+            notes.append("'system' is no field of this format and was read as a setting")
+        if key == "_markers":
+            notes.append("the field '_markers' was passed over, for the name is taken")
+            continue
+        settings[plain(key)] = plain(_value(member))
+    named = body.members.get("model")
+    model = named.value if isinstance(named, Span) else None
+    if named is not None and not isinstance(model, str | None):
+        notes.append("the model's name is not text and was read as none")
+    return plain(model) if isinstance(model, str) else "", settings
 
 
-def _usage(members: Members, chosen: str, maker: BlockMaker) -> Usage | None:
-    mapping = _usage_mapping(members)
-    if mapping is None:
+def _value(member: Any) -> Any:
+    if isinstance(member, Span):
+        return member.value
+    if isinstance(member, ArraySpan):
+        return [item.value for item in member.items]
+    return {key: _value(inner) for key, inner in member.members.items()}
+
+
+def _usage(log: dict[str, Span], api: str, notes: list[str]) -> Usage | None:
+    """The counters of the response, or those beside it."""
+    response = log.get("response")
+    given = response.value.get("usage") if response and isinstance(response.value, dict) else None
+    if given is None and "usage" in log:
+        given = log["usage"].value
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        notes.append("usage is not an object and was passed over")
         return None
     try:
-        return read_usage(
-            mapping, "openai-chat" if chosen == "openai-chat" else "anthropic-messages"
+        usage = read_usage(
+            plain(given), "openai-chat" if api == "openai-chat" else "anthropic-messages"
         )
-    except LabError as error:
-        maker.note(str(error))
+    except InputError as error:
+        notes.append(error.reason)
         return None
+    if usage is None:
+        notes.append("usage holds no counter of input tokens that this format knows")
+    return usage
 
 
-def _time(members: Members, maker: BlockMaker) -> datetime | None:
-    for key in _TIME_KEYS:
-        value = members.get(key, (None, ""))[0]
-        if value is None:
-            continue
-        try:
-            return _moment(value)
-        except (ValueError, OverflowError, OSError, TypeError):
-            maker.note(f"its {key} is no time that can be read")
-    return None
-
-
-def _moment(value: Any) -> datetime:
-    if isinstance(value, str):
-        moment = datetime.fromisoformat(value)
-        return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(type(value).__name__)
-    seconds = value / 1000 if abs(value) > 1e11 else value
-    return datetime.fromtimestamp(seconds, timezone.utc)
+def _rebuild(log: dict[str, Span], notes: list[str]) -> dict[str, Any] | None:
+    signed = log["rebuild"].value if "rebuild" in log else None
+    if signed is None:
+        return None
+    if not isinstance(signed, dict) or not isinstance(signed.get("reason"), str):
+        notes.append("rebuild is not an object with a reason and was passed over")
+        return None
+    clean: dict[str, Any] = plain(signed)
+    return clean

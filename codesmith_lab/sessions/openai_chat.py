@@ -1,160 +1,246 @@
-"""OpenAI chat-completions bodies (also DeepSeek's and most gateways')."""
+"""OpenAI chat-completions bodies (also DeepSeek's and most gateways').
+
+How a message reads as text: the reasoning sent back with it between `<think>` and `</think>`, its
+content, then each tool call as its name and its arguments verbatim, each on a new line. Call ids
+are no part of the text. Sources: OpenAI's API reference for chat completions; DeepSeek's published
+message encoding for the place of the reasoning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.bodies import BlockMaker, Part, dump, media_text
-from codesmith_lab.sessions.json_spans import BadJson, items_of
+from codesmith_lab.sessions.bodies import (
+    BlockMaker,
+    Draft,
+    History,
+    Part,
+    Reading,
+    compact,
+    dump,
+    media_text,
+)
+from codesmith_lab.sessions.json_spans import Span, items_of, members_of
+from codesmith_lab.sessions.lines import ArraySpan, Member, ObjectSpan
+from codesmith_lab.sessions.markers import marker_of
 
-__all__ = ["output_blocks", "read_blocks", "response_message"]
+__all__ = ["ChatReader"]
 
-Members = Mapping[str, tuple[Any, str]]
 _SYSTEM = ("system", "developer")
+_TEXT_TYPES = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
-def read_blocks(members: Members, maker: BlockMaker) -> list[Block]:
-    """Tools, system sections and messages of one body. BadJson when it has no messages."""
-    value, raw = members.get("messages", (None, ""))
-    if not isinstance(value, list) or not value:
-        raise BadJson("the request has no list of messages")
-    items = items_of(raw)
-    if any(not isinstance(item, dict) for item, _ in items):
-        raise BadJson("a message is not an object with a role and content")
-    blocks = _tools(members, maker)
-    leading = 0
-    while leading < len(items) and items[leading][0].get("role") in _SYSTEM:
-        message, text = items[leading]
-        content = _plain(message.get("content"), maker)
-        blocks += maker.sections(content, text, leading, str(message["role"]))
-        leading += 1
-    roles = [item.get("role") for item, _ in items]
-    own = max((i + 1 for i, role in enumerate(roles) if role == "assistant"), default=leading)
-    calls: dict[str, str] = {}
-    for i in range(leading, len(items)):
-        message, text = items[i]
-        blocks += _message(message, text, i, i >= own, calls, maker)
-    return blocks
+class ChatReader:
+    """Reads the bodies of one log; what repeats is read once."""
+
+    name = "openai-chat"
+    body_keys = ("model", "messages", "tools", "functions")
+
+    def __init__(self) -> None:
+        self._maker = BlockMaker()
+        self._history = History(self._maker, _read_message)
+
+    def read(self, body: ObjectSpan, messages: ArraySpan) -> Reading:
+        """Tools, leading system sections and messages of one body."""
+        reading = Reading()
+        for key in ("tools", "functions"):
+            self._tools(body.members.get(key), key, reading)
+        items = messages.items
+        leading = 0
+        while leading < len(items) and _role(items[leading].value) in _SYSTEM:
+            leading += 1
+        if leading:
+            prompts = [
+                (self._maker.draft(items[i], "system", _read_system), i) for i in range(leading)
+            ]
+            self._maker.system(reading, prompts)
+        self._history.extend(reading, items, leading)
+        return reading
+
+    def output(self, response: Span, index: int) -> Reading | None:
+        """The response as it would stand in the next request's history, or None."""
+        choices = response.value.get("choices") if isinstance(response.value, dict) else None
+        first = choices[0] if isinstance(choices, list) and choices else None
+        message = first.get("message") if isinstance(first, dict) else None
+        if not isinstance(message, dict):
+            return None
+        raw = items_of(members_of(response.raw)["choices"].raw)[0].raw
+        span = Span(members_of(raw)["message"].raw, {"role": "assistant", **message})
+        draft = _read_message(span).finish()
+        reading = Reading()
+        reading.add(draft, self._maker.message(draft, index, "log"))
+        return reading
+
+    def _tools(self, member: Member | None, key: str, reading: Reading) -> None:
+        if isinstance(member, ArraySpan):
+            for item in member.items:
+                draft = self._maker.draft(item, "tool", _read_tool)
+                reading.add(draft, self._maker.tool(draft))
+        elif isinstance(member, Span) and member.value is not None:
+            reading.notes.append(f"{key} is not a list and was read as a setting")
+            reading.ignored[key] = member.value
 
 
-def _tools(members: Members, maker: BlockMaker) -> list[Block]:
-    value, raw = members.get("tools", (None, ""))
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise BadJson("tools is not a list")
-    blocks: list[Block] = []
-    for tool, text in items_of(raw):
-        inner = tool.get("function") if isinstance(tool, dict) else None
-        shown = inner if isinstance(inner, dict) else tool
-        name = str(shown.get("name", "tool")) if isinstance(shown, dict) else "tool"
-        blocks += maker.tool(name, shown, text)
-    return blocks
+def _role(message: Any) -> Any:
+    return message.get("role") if isinstance(message, dict) else None
 
 
-def _plain(content: Any, maker: BlockMaker) -> str:
-    """The text of a system message, whatever its shape."""
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "".join(_part(part, "", maker).text for part in content)
-    maker.note("a system message's content is neither text nor a list")
-    return dump(content)
+def _read_tool(span: Span) -> Draft:
+    tool, draft = span.value, Draft("user")
+    inner = tool.get("function") if isinstance(tool, dict) else None
+    shown = inner if isinstance(inner, dict) else tool
+    if isinstance(shown, dict):
+        name = shown.get("name") or shown.get("type") or "tool"
+        marker = marker_of(tool, draft) or marker_of(shown, draft)
+        shown = {k: v for k, v in shown.items() if k != "cache_control"}
+    else:
+        draft.note("a tool is not an object and was kept as its JSON")
+        name, marker = "tool", ""
+    draft.parts.append(Part(name, dump(shown), span.raw, marker=marker))
+    return draft
 
 
-def _message(
-    message: Mapping[str, Any],
-    raw: str,
-    index: int,
-    scratch: bool,
-    calls: dict[str, str],
-    maker: BlockMaker,
-) -> list[Block]:
+def _read_system(span: Span) -> Draft:
+    """A leading system message. Its sections share the slice of the whole message."""
+    message, draft = span.value, Draft(span.value["role"])
+    content = message.get("content")
+    whole = marker_of(message, draft)
+    if isinstance(content, list) and content:
+        draft.parts = [_part(Span(span.raw, part), "system", draft) for part in content]
+    else:
+        draft.parts = [Part("system", _content_text(content, draft), span.raw)]
+    draft.parts[-1].marker = draft.parts[-1].marker or whole
+    return draft
+
+
+def _read_message(span: Span) -> Draft:
+    message = span.value
+    if not isinstance(message, dict):
+        draft = Draft("user", notes=["a message is not an object and was kept as its JSON"])
+        draft.parts.append(Part("message", compact(message), span.raw))
+        return draft
     role = message.get("role")
     if not isinstance(role, str):
-        maker.note("a message has no role")
-        role = "user"
-    label = role
-    if role == "tool":
-        label = f"tool {calls.get(str(message.get('tool_call_id')), '')}".strip()
-    content = message.get("content")
-    if isinstance(content, list) and len(content) > 1 and not message.get("tool_calls"):
-        whole = items_of(_content_text(raw))
-        parts = [_part(part, text, maker, label) for part, text in whole]
-        return maker.message(parts, role, index, scratch)
-    text = _plain_message(content, maker)
-    part = Part(label, text, raw)
-    if isinstance(content, list) and len(content) == 1:
-        part = _part(content[0], raw, maker, label)
-    thought = message.get("reasoning_content")
-    if isinstance(thought, str) and thought:
-        part.text = f"<think>{thought}</think>{part.text}"
-    _add_calls(part, message.get("tool_calls"), calls, maker)
-    return maker.message([part], role, index, scratch)
+        draft = Draft("user", notes=["a message without a role was read as the user's"])
+    else:
+        draft = Draft(role)
+    name = role if isinstance(role, str) else "message"
+    thought = _thought(message)
+    calls = _calls(message, draft)
+    draft.parts = _content(span, name, draft)
+    first, last = draft.parts[0], draft.parts[-1]
+    if thought:
+        first.text = f"<think>{thought}</think>{first.text}"
+    if calls:
+        plural = "s" if len(calls) > 1 else ""
+        title = f"{name}, {len(calls)} tool call{plural}"
+        if len(draft.parts) > 1:
+            raw = members_of(span.raw).get("tool_calls") or Span(span.raw, None)
+            last = Part(title, "", raw.raw)
+            draft.parts.append(last)
+        last.name, last.calls = title, len(calls)
+        last.text = "\n".join([last.text, *calls] if last.text else calls)
+    last.marker = last.marker or marker_of(message, draft)
+    if role in ("tool", "function"):
+        answered = message.get("tool_call_id") if role == "tool" else None
+        named = message.get("name")
+        for part in draft.parts:
+            part.answers = answered if isinstance(answered, str) else ""
+            if isinstance(named, str) and part.name == role:
+                part.name = f"tool {named}"
+    return draft
 
 
-def _content_text(raw: str) -> str:
-    from codesmith_lab.sessions.json_spans import members_of
-
-    return members_of(raw)["content"][1]
-
-
-def _plain_message(content: Any, maker: BlockMaker) -> str:
-    if content is None or isinstance(content, list):
-        return ""
-    if isinstance(content, str):
-        return content
-    maker.note("a message's content is neither text nor a list")
-    return dump(content)
+def _thought(message: dict[str, Any]) -> str:
+    """Reasoning sent back: DeepSeek's `reasoning_content`, `reasoning` with some gateways."""
+    for key in ("reasoning_content", "reasoning"):
+        if isinstance(message.get(key), str) and message[key]:
+            return str(message[key])
+    return ""
 
 
-def _add_calls(part: Part, given: Any, calls: dict[str, str], maker: BlockMaker) -> None:
-    if not given:
-        return
-    if not isinstance(given, list):
-        maker.note("tool_calls is not a list")
-        return
-    for call in given:
-        function = call.get("function") if isinstance(call, dict) else None
+def _calls(message: dict[str, Any], draft: Draft) -> list[str]:
+    """Text of each tool call; ids and names go to the draft."""
+    given = message.get("tool_calls")
+    if given is not None and not isinstance(given, list):
+        draft.note("tool_calls is not a list and was kept as its JSON")
+        return [compact(given)]
+    calls = list(given or ())
+    if message.get("function_call") is not None:
+        calls.append({"function": message["function_call"]})
+    texts = []
+    for call in calls:
+        function = call.get("function", call.get("custom")) if isinstance(call, dict) else None
         if not isinstance(function, dict):
-            maker.note("a tool call has no function")
-            part.text += dump(call)
+            draft.note("a tool call without a function was kept as its JSON")
+            texts.append(compact(call))
             continue
-        name, arguments = str(function.get("name", "")), function.get("arguments", "")
-        calls[str(call.get("id"))] = name
-        part.text += f"\n{name}\n{arguments if isinstance(arguments, str) else dump(arguments)}"
-        part.calls += 1
-    plural = "s" if part.calls != 1 else ""
-    part.name = f"{part.name}, {part.calls} tool call{plural}"
+        name = function.get("name")
+        name = name if isinstance(name, str) else ""
+        arguments = function.get("arguments", function.get("input"))
+        if not isinstance(arguments, str):
+            draft.note("the arguments of a tool call are not text and were kept as their JSON")
+            arguments = compact(arguments)
+        if isinstance(call.get("id"), str):
+            draft.calls.append((call["id"], name))
+        texts.append(f"{name}\n{arguments}")
+    return texts
 
 
-def _part(part: Any, raw: str, maker: BlockMaker, label: str = "") -> Part:
+def _content(span: Span, name: str, draft: Draft) -> list[Part]:
+    """The parts of a message: one for text or a single part, else one for each part."""
+    message = span.value
+    content = message.get("content")
+    if not isinstance(content, list) or not content:
+        text = "" if isinstance(content, list) else _content_text(content, draft)
+        refusal = message.get("refusal")
+        return [Part(name, text or (refusal if isinstance(refusal, str) else ""), span.raw)]
+    if len(content) == 1:
+        return [_part(Span(span.raw, content[0]), name, draft)]
+    return [_part(part, name, draft) for part in items_of(members_of(span.raw)["content"].raw)]
+
+
+def _content_text(content: Any, draft: Draft) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    draft.note("a content that is neither text nor a list was kept as its JSON")
+    return compact(content)
+
+
+def _part(span: Span, name: str, draft: Draft) -> Part:
+    part = span.value
     if isinstance(part, str):
-        return Part(label, part, raw)
+        return Part(name, part, span.raw)
     kind = part.get("type") if isinstance(part, dict) else None
-    if kind in ("text", "input_text", "output_text") and isinstance(part.get("text"), str):
-        return Part(label, part["text"], raw)
-    if kind in ("image_url", "input_image", "input_audio", "file"):
-        name = "image" if "image" in kind else str(kind)
-        return Part(name, media_text(name, part), raw)
-    maker.note(f"a content part of type {str(kind)[:40]!r} was kept as its JSON")
-    return Part(f"{label} {str(kind)[:40]}".strip(), dump(part), raw)
+    if not isinstance(kind, str):
+        draft.note("a content part without a type was kept as its JSON")
+        return Part(f"{name}, part without a type", compact(part), span.raw)
+    marker = marker_of(part, draft)
+    field = _TEXT_TYPES.get(kind)
+    if field is not None and isinstance(part.get(field), str):
+        return Part(name, part[field], span.raw, marker=marker)
+    media = _media(kind, part)
+    if media is not None:
+        return Part(media.split(" ", 1)[0], media, span.raw, marker=marker)
+    draft.note("a content part of an unknown type was kept as its JSON")
+    shown = {k: v for k, v in part.items() if k != "cache_control"}
+    return Part(f"{name}, {kind}", compact(shown), span.raw, marker=marker)
 
 
-def response_message(response: Any) -> Any:
-    """The message of a response, or None."""
-    choices = response.get("choices") if isinstance(response, dict) else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first.get("message") if isinstance(first, dict) else None
-
-
-def output_blocks(response: Any, index: int, maker: BlockMaker) -> Sequence[Block] | None:
-    """The response as it would stand in the next request's history."""
-    message = response_message(response)
-    if not isinstance(message, dict):
+def _media(kind: str, part: dict[str, Any]) -> str | None:
+    """The stand-in for an image, a sound or a file; None for another or a broken part."""
+    inner = part.get(kind)
+    if kind in ("image_url", "input_image") and "image_url" in part:
+        inner = part["image_url"]
+        if isinstance(inner, dict):
+            return media_text("image", inner.get("url"), inner.get("detail"))
+        return media_text("image", inner, part.get("detail"))
+    if not isinstance(inner, dict):
         return None
-    return _message({"role": "assistant", **message}, dump(message), index, False, {}, maker)
+    if kind == "input_audio":
+        return media_text("audio", inner.get("data"), inner.get("format"))
+    if kind == "file":
+        content: Sequence[Any] = [inner.get(k) for k in ("file_data", "file_id")]
+        return media_text("file", next((c for c in content if c), inner), inner.get("filename"))
+    return None

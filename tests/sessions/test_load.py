@@ -114,12 +114,12 @@ json_values = st.recursive(
 @given(st.dictionaries(st.text(max_size=6), json_values), st.sampled_from([None, 1]))
 def test_spans_are_exact_slices(value: dict[str, object], indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
-    members = members_of(text)
-    assert {key: json.loads(raw) for key, (_, raw) in members.items()} == value
-    for found, raw in members.values():
-        assert json.loads(raw) == found
-        if isinstance(found, list):
-            assert [json.loads(item) for _, item in items_of(raw)] == found
+    members = members_of(text.encode())
+    assert {key: json.loads(span.raw) for key, span in members.items()} == value
+    for span in members.values():
+        assert json.loads(span.raw) == span.value
+        if isinstance(span.value, list):
+            assert [json.loads(item.raw) for item in items_of(span.raw)] == span.value
 
 
 @given(st.text(alphabet="# ab<>/\n`", max_size=80))

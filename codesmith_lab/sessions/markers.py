@@ -1,0 +1,25 @@
+"""Cache markers on tools, messages and parts: where a sender asked for a cache breakpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from codesmith_lab.sessions.bodies import Draft
+
+__all__ = ["marker_of"]
+
+
+def marker_of(value: Any, draft: Draft) -> str:
+    """Lifetime of the `cache_control` marker on a JSON object: "5m", "1h", ...; "" without one.
+
+    Five minutes is the default (Anthropic's documentation on prompt caching). A marker that is no
+    object is noted in the draft and counts as none.
+    """
+    marker = value.get("cache_control") if isinstance(value, dict) else None
+    if marker is None:
+        return ""
+    if not isinstance(marker, dict):
+        draft.note("a cache_control that is not an object was passed over")
+        return ""
+    lifetime = marker.get("ttl")
+    return draft.clean(lifetime[:20]) if isinstance(lifetime, str) and lifetime else "5m"
