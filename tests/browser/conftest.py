@@ -2,35 +2,51 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import socket
 import subprocess
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_FLAGS = [
-    "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
+    "--disable-dev-shm-usage",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
 ]
-START_SECONDS = 90
+START_SECONDS = 120
+PAGE_MS = 60_000
+KERNEL_IDLE = (
+    "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
+)
+READY = '[data-ready="1"]'
+"""A widget of ours says with this attribute that it is drawn."""
 
 
-def _chromium() -> str:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Chromium's path. Without one the tests are skipped; CI forbids that by a variable."""
+    found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if found is None:
         reason = "Chromium is not installed, so the browser tests cannot run"
         if os.environ.get("CODESMITH_LAB_REQUIRE_BROWSER") == "1":
@@ -39,89 +55,140 @@ def _chromium() -> str:
     return found
 
 
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
+@dataclass(frozen=True)
+class LabServer:
+    """A running JupyterLab: its address, its token and the folder it serves."""
+
+    base: str
+    token: str
+    root: Path
+    notebook: Path
+
+    def get(self, path: str, method: str = "GET") -> Any:
+        request = urllib.request.Request(
+            self.base + path, headers={"Authorization": f"token {self.token}"}, method=method
+        )
+        with urllib.request.urlopen(request, timeout=10) as reply:
+            text = reply.read()
+        return json.loads(text) if text else None
+
+    def end_kernels(self) -> None:
+        """Shut every kernel down, so that one test's kernel takes no time from the next."""
+        for session in self.get("/api/sessions"):
+            self.get(f"/api/sessions/{session['id']}", "DELETE")
 
 
 @pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """A server on the start notebook: its address, token and folder."""
-    _chromium()
-    from codesmith_lab.launch import copy_notebook, lab_command
+def lab_server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """JupyterLab with our launcher's command and environment, in a home of its own."""
+    from codesmith_lab.launch import copy_notebook, lab_command, lab_environment
 
-    root = tmp_path_factory.mktemp("lab")
-    home = tmp_path_factory.mktemp("home")
-    notebook = copy_notebook(root)
+    root, home = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("home")
+    notebook, token = copy_notebook(root), secrets.token_hex(16)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(12)
-    command = [
-        *lab_command(root, notebook, port, browser=False),
-        f"--IdentityProvider.token={token}",
-        "--allow-root",
-        "--LabApp.expose_app_in_browser=True",
-    ]
-    places = ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR")
-    environment = os.environ | {"HOME": str(home), "IPYTHONDIR": str(home / "ipython")}
-    environment |= {f"JUPYTER_{name}": str(home / name.lower()) for name in places}
+        port: int = probe.getsockname()[1]
+    command = lab_command(root, notebook, port, browser=False)
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "IPYTHON"))}
+    own = {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_TOKEN": token}
+    for name in ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR"):
+        own[f"JUPYTER_{name}"] = str(home / name.lower())
+    for name in ("SETTINGS", "WORKSPACES"):
+        own[f"JUPYTERLAB_{name}_DIR"] = str(home / name.lower())
+    server = LabServer(f"http://127.0.0.1:{port}", token, root, notebook)
     with (home / "server.log").open("wb") as log:
-        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=root)
+        process = subprocess.Popen(
+            [*command, "--LabApp.expose_app_in_browser=True"],
+            cwd=root,
+            env=lab_environment(kept | own),
+            stdout=log,
+            stderr=log,
+        )
         try:
-            base = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + START_SECONDS
-            while not _answers(f"{base}/api/status?token={token}"):
-                if server.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail((home / "server.log").read_text()[-3000:])
-                select_pause()
-            yield {"base": base, "token": token, "root": root, "notebook": notebook}
+            _wait_for(server, process, home / "server.log")
+            yield server
         finally:
-            server.terminate()
-            server.wait(30)
+            process.terminate()
+            process.wait(30)
 
 
-def select_pause() -> None:
-    """Give the server a moment between two looks at its state."""
-    import select
-
-    select.select([], [], [], 0.2)
+def _wait_for(server: LabServer, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until the server answers; its end, or too long a wait, fails with its log."""
+    for _ in range(START_SECONDS * 4):
+        try:
+            server.get("/api/status")
+            return
+        except OSError:
+            try:
+                process.wait(timeout=0.25)
+            except subprocess.TimeoutExpired:
+                continue
+            break
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text('utf-8', 'replace')[-3000:]}")
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    executable = _chromium()
+def browser(chromium: str) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS)
+        started = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         yield started
         started.close()
 
 
 @pytest.fixture
-def bench_page(lab: dict[str, Any], browser: Any) -> Iterator[Any]:
-    """The start notebook, run to the end, with the workbench drawn."""
-    page = browser.new_page(viewport={"width": 1500, "height": 1300})
+def open_notebook(lab_server: LabServer, browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a notebook of the served folder, run all of it, and wait until a widget is drawn.
+
+    Gives the Playwright page. `page.problems` collects what went to the console as an error, what
+    a script threw, and each request that left this machine; tests hold it empty.
+    """
+    from playwright.sync_api import Error
+
+    pages: list[Any] = []
+
+    def opened(notebook: Path, ready: str = READY, width: int = 1500, height: int = 1300) -> Any:
+        page = browser.new_page(viewport={"width": width, "height": height})
+        pages.append(page)
+        page.set_default_timeout(PAGE_MS)
+        _collect_problems(page, lab_server.base)
+        place = notebook.relative_to(lab_server.root).as_posix()
+        try:
+            page.goto(f"{lab_server.base}/lab/tree/{place}?token={lab_server.token}&reset")
+            page.wait_for_function(KERNEL_IDLE)
+            page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+            page.wait_for_selector(ready)
+        except Error as error:
+            seen = page.locator("body").inner_text()[-2000:]
+            pytest.fail(f"{place}: {error}\n{page.problems}\nThe page shows:\n{seen}")
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    lab_server.end_kernels()
+
+
+def _collect_problems(page: Any, base: str) -> None:
     page.problems = []
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    relative = lab["notebook"].relative_to(lab["root"]).as_posix()
-    page.goto(f"{lab['base']}/lab/tree/{relative}?token={lab['token']}&reset")
-    page.wait_for_function(
-        "window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status==='idle'",
-        timeout=90_000,
-    )
-    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-    page.wait_for_selector('.cslab[data-ready="1"]', timeout=90_000)
-    yield page
-    page.close()
+
+    def said(message: Any) -> None:
+        if message.type == "error":
+            page.problems.append(f"console: {message.text} ({message.location.get('url', '')})")
+
+    def asked(request: Any) -> None:
+        host = base.removeprefix("http")
+        ours = ("http" + host, "ws" + host, "data:", "blob:")
+        if not request.url.startswith(ours):
+            page.problems.append(f"request: {request.url}")
+
+    page.on("console", said)
+    page.on("pageerror", lambda error: page.problems.append(f"thrown: {error}"))
+    page.on("request", asked)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.browser)
+@pytest.fixture
+def bench_page(lab_server: LabServer, open_notebook: Callable[..., Any]) -> Any:
+    """The start notebook, run to the end, with the workbench drawn."""
+    return open_notebook(lab_server.notebook, '.cslab[data-ready="1"]')

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import codesmith_lab
+
 REQUEST = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hello"}]}
 GOOD = json.dumps(REQUEST).encode()
 STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\u2066\x85"
@@ -61,6 +63,21 @@ def test_json_is_the_contract(tmp_path: Path) -> None:
     totals = report["totals"]
     assert totals["requests"] == len(report["requests"]) == 1
     assert sum(totals["causes"].values()) == sum(totals["lines"].values()) == totals["input_tokens"]
+
+
+def test_the_bundled_session_tells_its_story_as_json(tmp_path: Path) -> None:
+    codesmith_lab.samples.write_clock_story(tmp_path / "story.jsonl")
+    done = run("analyze", "story.jsonl", "--json", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    report = json.loads(done.stdout)
+    assert report["totals"]["requests"] == len(report["requests"]) == 40
+    for split in ("causes", "lines"):
+        total = sum(report["totals"][split].values())
+        assert total == report["totals"]["input_tokens"]
+        assert all(sum(r[split].values()) == r["input_tokens"] for r in report["requests"])
+    assert report["findings"][0]["class"] == "volatile_timestamp"
+    assert any(f["class"] == "compaction" and f["intended"] for f in report["findings"])
+    assert report["remedies"]
 
 
 def test_text_names_the_log_and_the_cost(tmp_path: Path) -> None:
