@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from codesmith_lab.errors import LabError
@@ -78,6 +78,7 @@ def test_the_stable_prefix_does_not_depend_on_unstable_sections(
 
 
 @given(st.text())
+@example("&lt;&amp;lt;&quot;")
 def test_escaping_is_undone_and_leaves_no_markup(text: str) -> None:
     escaped = escape_attribute(text)
     assert unescape_attribute(escaped) == text

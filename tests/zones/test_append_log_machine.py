@@ -147,7 +147,7 @@ class LogMachine(RuleBasedStateMachine):
             spoil(thing)
         assert given == Meddler()
         with contextlib.suppress(TypeError):
-            given | Meddler()  # type: ignore[operator]
+            given | Meddler()
 
     @rule(message=messages)
     def use_copies(self, message: Any) -> None:

@@ -192,10 +192,7 @@ def test_hand_assembly_refuses_an_unknown_field() -> None:
 
 def test_the_turn_boundary_clears_the_scratch() -> None:
     scratch = TurnScratch(message("q"), ["a.py", "b.py"])
-    assert not scratch.is_empty
     scratch.clear()
-    assert scratch.user_message is None
-    assert scratch.working_set == ()
-    assert scratch.is_empty
+    assert (scratch.user_message, scratch.working_set, scratch.is_empty) == (None, (), True)
     with pytest.raises(LabError, match="several paths"):
         scratch.set_working_set("a.py")

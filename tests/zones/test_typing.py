@@ -13,6 +13,8 @@ CASES = Path(__file__).with_name("typing_cases.py")
 MARK = "# E: "
 NAMES = ("insert", "remove", "truncate", "pop", "append", "extend", "clear", "sort", "reverse")
 
+pytestmark = pytest.mark.slow  # mypy reads the package anew
+
 
 def expected_errors() -> dict[int, str]:
     lines = CASES.read_text("utf-8").splitlines()
