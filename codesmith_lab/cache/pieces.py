@@ -22,6 +22,8 @@ LongArray = npt.NDArray[np.int64]
 JointDelta = Callable[[str, str], int]
 RunCounts = Callable[[Sequence[str]], Sequence[int]]
 
+_FEW = 8
+
 
 def common_length(a: bytes, b: bytes, width: int = 1) -> int:
     """Length of the common prefix of two byte strings, in items of `width` bytes."""
@@ -126,6 +128,29 @@ class PieceTable:
         numbers[-1] = self._reply
         return self.assemble(tuple(ordered), numbers)
 
+    def vary(self, base: Prompt, blocks: Iterable[Block]) -> Prompt:
+        """What `prompt(blocks)` gives, quickly where few blocks differ from `base`'s.
+
+        Only changed blocks are looked up and only the runs of text they stand in are joined again.
+        """
+        ordered = tuple(reading_order(tuple(blocks), self.chat_format))
+        changed = [i for i, (a, b) in enumerate(zip(ordered, base.blocks)) if a is not b]
+        if (
+            len(ordered) != len(base.blocks)
+            or len(changed) > _FEW
+            or any("tool" in (ordered[i].kind, base.blocks[i].kind) for i in changed)
+        ):
+            return self.prompt(ordered)
+        numbers, tokens = base.pieces.copy(), base.tokens.copy()
+        for i in changed:
+            numbers[i] = self._number(ordered[i], False, i == 0)
+        # A change may cut or join runs: first what was one run, then what is one now.
+        runs = [self._run_around(pieces, i) for pieces in (base.pieces, numbers) for i in changed]
+        for at, run in enumerate(runs):
+            if run not in runs[at + 1 :]:
+                tokens[slice(*run)] = self.assemble((), numbers[slice(*run)]).tokens
+        return Prompt(ordered, numbers, tokens, np.cumsum(tokens))
+
     def assemble(self, blocks: tuple[Block, ...], numbers: IntArray) -> Prompt:
         """A prompt from piece numbers, with the tokens of each piece in its place."""
         tokens = self._counts[numbers]
@@ -171,6 +196,19 @@ class PieceTable:
         linked = joins[1:] & ends_open[:-1]
         edges = np.flatnonzero(np.diff(np.concatenate([[False], linked, [False]])))
         return [(int(a), int(b) + 1) for a, b in edges.reshape(-1, 2)]
+
+    def _run_around(self, numbers: IntArray, at: int) -> tuple[int, int]:
+        """The range of pieces joined with the one at `at`, itself included."""
+        low, high = at, at + 1
+        while low and self._joins[numbers[low]] and not self._closed[numbers[low - 1]]:
+            low -= 1
+        while (
+            high < len(numbers)
+            and self._joins[numbers[high]]
+            and not self._closed[numbers[high - 1]]
+        ):
+            high += 1
+        return low, high
 
     def _number(self, block: Block, first_tool: bool, opens: bool) -> int:
         memo = (id(block), first_tool, opens)

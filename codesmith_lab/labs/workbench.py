@@ -265,13 +265,16 @@ class Workbench(WorkbenchWidget):
             return
         first = first_edited_turn(self._edits, len(self.session.requests))
         if self._checkpoint is None or self._checkpoint.at != first:
-            self._checkpoint = self._runner.checkpoint(first)
+            self._checkpoint = self._runner.checkpoint(first, self._original)
         self._turns = self._runner.run(blocks, self._checkpoint, exact)
-        self._breaks = breaks_of(self._runner, self._turns)
-        self._steps = self._drift(self._turns)
+        # Turns before the first edited one are as they were, and so is what is known of them.
+        self._breaks = self._original_breaks[:first] + breaks_of(self._runner, self._turns, first)
+        self._steps = self._original_drift[:first] + self._drift(self._turns, first)
 
-    def _drift(self, turns: list[Turn]) -> list[DriftStep]:
-        return self._watcher.steps([turn.prompt.blocks for turn in turns])
+    def _drift(self, turns: list[Turn], first: int = 0) -> list[DriftStep]:
+        """Steps from turn `first` on; each re-pins, so the turn before is all one has to know."""
+        before = 1 if first else 0
+        return self._watcher.steps([t.prompt.blocks for t in turns[first - before :]])[before:]
 
     def _put_text(self, name: str, old: str, new: str) -> None:
         """One text edit a burst of typing: strokes in the same place replace each other."""

@@ -71,12 +71,11 @@ def _price_date(session: Session) -> date:
     return times[-1].astimezone(timezone.utc).date() if times else default_price_date()
 
 
-def breaks_of(runner: TurnRunner, turns: list[Turn]) -> list[Break | None]:
-    """The break of each turn."""
-    requests = runner.session.requests
+def breaks_of(runner: TurnRunner, turns: list[Turn], first: int = 0) -> list[Break | None]:
+    """The break of each turn from `first` on."""
     return [
-        find_break(turn, runner.table, rebuild_reason(request))
-        for turn, request in zip(turns, requests, strict=True)
+        find_break(turn, runner.table, rebuild_reason(runner.session.requests[turn.index]))
+        for turn in turns[first:]
     ]
 
 

@@ -118,14 +118,19 @@ class TurnRunner:
         """The prompt of a request, with other blocks where given."""
         if blocks is None:
             return self._prompts[index]
-        prompt = self.table.prompt(blocks)
+        prompt = self.table.vary(self._prompts[index], blocks)
         return self.table.exact(prompt) if exact else prompt
 
-    def checkpoint(self, at: int) -> Checkpoint:
-        """Play the session as it is up to turn `at` (exclusive)."""
+    def checkpoint(self, at: int, known: Sequence[Turn] = ()) -> Checkpoint:
+        """Play the session as it is up to turn `at` (exclusive).
+
+        `known` are turns of the unedited session, kept as they are: what was worked out for them
+        stays good.
+        """
         start = Checkpoint(0, {}, [])
         self._play(start, at, {}, exact=False)
         start.at = at
+        start.turns[: len(known)] = known[:at]
         return start
 
     def run(
