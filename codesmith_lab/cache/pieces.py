@@ -134,7 +134,9 @@ class PieceTable:
         Only changed blocks are looked up and only the runs of text they stand in are joined again.
         """
         ordered = tuple(reading_order(tuple(blocks), self.chat_format))
-        changed = [i for i, (a, b) in enumerate(zip(ordered, base.blocks)) if a is not b]
+        changed = [
+            i for i, (a, b) in enumerate(zip(ordered, base.blocks, strict=False)) if a is not b
+        ]
         if (
             len(ordered) != len(base.blocks)
             or len(changed) > _FEW
