@@ -1,16 +1,18 @@
 """Which tokens of a request can be read from the cache, over all earlier requests.
 
 A `PrefixIndex` is a trie over piece numbers: a path from the root is a prompt prefix that some
-earlier request sent (or, where the provider stores outputs, received). Within a node the children
-are kept sorted by their token ids, so the neighbour of a new child shares the longest prefix with
-it. A request is first laid along the previous request's path, which an agent's request nearly
-always extends, so the work grows with what is new. `slow_match` is the same in plain words,
-request by request; the tests hold the two equal.
+earlier request sent (or, where the provider stores outputs, received). What a request adds is one
+run of nodes with consecutive numbers, kept as an array, so that a long history is stored and
+walked at once. Where a node has several children they are kept sorted by their token ids: the
+neighbour of a new child shares the longest prefix with it. A request is first laid along the
+previous request's path, which an agent's request nearly always extends, so the work grows with
+what is new. `slow_match` is the same in plain words, request by request; the tests hold the two
+equal.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,8 +72,12 @@ class PrefixIndex:
         self.table = table
         self.rule = rule
         self.entries: dict[int, Entry] = {}
+        # Run i has the nodes from _starts[i] on; _runs[i][j] is the piece that leads into the j-th.
+        self._starts: list[int] = [0]
+        self._runs: list[IntArray] = [np.full(1, -1, np.int32)]
+        # Children that begin a run of their own.
         self._child: dict[tuple[int, int], int] = {}
-        self._order: dict[int, list[tuple[bytes, int]]] = {}
+        self._order: dict[int, tuple[tuple[bytes, int], ...]] = {}
         self._last = np.full(1024, -1, np.int64)
         self._nodes = 1
         self._times = np.full(64, np.nan)
@@ -109,8 +115,10 @@ class PrefixIndex:
         """A copy that can go on differently; entries and pieces are shared, being immutable."""
         twin = PrefixIndex(self.table, self.rule)
         twin.entries = dict(self.entries)
+        twin._starts = list(self._starts)
+        twin._runs = list(self._runs)
         twin._child = dict(self._child)
-        twin._order = {node: list(order) for node, order in self._order.items()}
+        twin._order = dict(self._order)
         twin._last = self._last.copy()
         twin._nodes = self._nodes
         twin._times = self._times.copy()
@@ -126,15 +134,42 @@ class PrefixIndex:
         n = min(len(pieces), len(recent_pieces))
         differs = pieces[:n] != recent_pieces[:n]
         at = int(differs.argmax()) if n and differs.any() else n
-        found = []
-        node = int(recent_path[at])
-        for piece in pieces[at:].tolist():
-            child = self._child.get((node, piece))
+        return self._walk_from(recent_path[: at + 1], pieces[at:])
+
+    def _walk_from(self, nodes: LongArray, pieces: IntArray) -> LongArray:
+        """The path `nodes`, continued along `pieces` for as long as it is known."""
+        node, at, parts = int(nodes[-1]), 0, [nodes]
+        while at < len(pieces):
+            run = self._rest_of_run(node)
+            n = min(len(run), len(pieces) - at)
+            differs = run[:n] != pieces[at : at + n]
+            same = int(differs.argmax()) if n and differs.any() else n
+            if same:
+                parts.append(np.arange(node + 1, node + 1 + same))
+                node, at = node + same, at + same
+                continue
+            child = self._child.get((node, int(pieces[at])))
             if child is None:
                 break
-            found.append(child)
-            node = child
-        return np.concatenate([recent_path[: at + 1], np.array(found, np.int64)])
+            parts.append(np.array([child], np.int64))
+            node, at = child, at + 1
+        return np.concatenate(parts) if len(parts) > 1 else nodes
+
+    def _rest_of_run(self, node: int) -> IntArray:
+        """The pieces that lead on from a node within its run."""
+        i = bisect_right(self._starts, node) - 1
+        return self._runs[i][node - self._starts[i] + 1 :]
+
+    def _children(self, node: int) -> tuple[tuple[bytes, int], ...]:
+        """Token ids and piece of every child of a node, sorted."""
+        order = self._order.get(node)
+        if order is None:
+            run = self._rest_of_run(node)
+            order = ((self.table[int(run[0])].key, int(run[0])),) if len(run) else ()
+        return order
+
+    def _child_at(self, node: int, piece: int) -> int:
+        return self._child.get((node, piece), node + 1)
 
     def _match(
         self, prompt: Prompt, path: LongArray, time_s: float | None, lifetime_s: float | None
@@ -179,7 +214,7 @@ class PrefixIndex:
 
     def _siblings(self, node: int, key: bytes, oldest: float | None) -> tuple[int, int]:
         """Most tokens shared with a child of `node`, and the newest request that has them."""
-        order = self._order.get(node, [])
+        order = self._children(node)
         here = bisect_left(order, (key, -1))
         best = 0
         for step, start in ((-1, here - 1), (1, here)):
@@ -195,14 +230,14 @@ class PrefixIndex:
         at = bisect_left(order, (prefix, -1))
         while at < len(order) and order[at][0].startswith(prefix):
             if self._alive(node, order[at][1], oldest):
-                newest = max(newest, int(self._last[self._child[(node, order[at][1])]]))
+                newest = max(newest, int(self._last[self._child_at(node, order[at][1])]))
             at += 1
         return best, newest
 
     def _alive(self, node: int, piece: int, oldest: float | None) -> bool:
         if oldest is None:
             return True
-        return not self._times[self._last[self._child[(node, piece)]]] < oldest
+        return not self._times[self._last[self._child_at(node, piece)]] < oldest
 
     def _best_stored(self, prompt: Prompt, path: LongArray, live_tokens: int) -> int:
         best = 0
@@ -224,22 +259,21 @@ class PrefixIndex:
     # -- storing ---------------------------------------------------------------------------
 
     def _extend(self, path: LongArray, pieces: IntArray) -> LongArray:
-        node = int(path[-1])
-        fresh = []
-        for piece in pieces[len(path) - 1 :].tolist():
-            child = self._child.get((node, piece))
-            if child is None:
-                child = self._nodes
-                self._nodes += 1
-                self._child[(node, piece)] = child
-                order = self._order.setdefault(node, [])
-                item = (self.table[piece].key, piece)
-                order.insert(bisect_left(order, item), item)
-            fresh.append(child)
-            node = child
+        tail = pieces[len(path) - 1 :]
+        if not len(tail):
+            return path
+        node, first = int(path[-1]), int(tail[0])
+        order, item = self._children(node), (self.table[first].key, first)
+        at = bisect_left(order, item)
+        self._order[node] = (*order[:at], item, *order[at:])
+        start = self._nodes
+        self._child[(node, first)] = start
+        self._starts.append(start)
+        self._runs.append(tail)
+        self._nodes += len(tail)
         while self._nodes > len(self._last):
             self._last = np.concatenate([self._last, np.full(len(self._last), -1, np.int64)])
-        return np.concatenate([path, np.array(fresh, np.int64)]) if fresh else path
+        return np.concatenate([path, np.arange(start, self._nodes)])
 
     def _remember_time(self, request: int, time_s: float | None) -> None:
         while request >= len(self._times):
@@ -267,24 +301,13 @@ class PrefixIndex:
         n = len(prompt.pieces) - 1
         pieces, ends, nodes = prompt.pieces[:n], prompt.ends[:n], path[: n + 1]
         if self.rule.output_reuse and len(output):
-            whole = self.table.assemble(prompt.blocks, np.concatenate([pieces, output]))
-            pieces, ends = whole.pieces, whole.ends
+            pieces, ends = self.table.extended(pieces, ends, output)
             nodes = self._extend(self._walk_from(nodes, output), pieces)
             self._last[nodes] = request
             if self.rule.match == "stored_units":
                 self._store(nodes, pieces, ends, self.rule.floor(int(ends[-1])))
         self._recent = (pieces, nodes)
         self.entries[request] = Entry(request, pieces, ends, n, prompt.total_tokens, time_s)
-
-    def _walk_from(self, nodes: LongArray, pieces: IntArray) -> LongArray:
-        node, found = int(nodes[-1]), []
-        for piece in pieces.tolist():
-            child = self._child.get((node, piece))
-            if child is None:
-                break
-            found.append(child)
-            node = child
-        return np.concatenate([nodes, np.array(found, np.int64)]) if found else nodes
 
 
 def slow_match(

@@ -165,6 +165,16 @@ class PieceTable:
                 tokens[at] += self._joint(int(numbers[at - 1]), int(numbers[at]))
         return Prompt(blocks, numbers, tokens, np.cumsum(tokens))
 
+    def extended(
+        self, numbers: IntArray, ends: LongArray, more: IntArray
+    ) -> tuple[IntArray, LongArray]:
+        """Piece numbers and running sum of tokens with further pieces behind them."""
+        whole = np.concatenate([numbers, more])
+        if len(numbers) and self._joins[more[0]] and not self._closed[numbers[-1]]:
+            return whole, self.assemble((), whole).ends
+        start = ends[-1] if len(ends) else 0
+        return whole, np.concatenate([ends, start + self.assemble((), more).ends])
+
     def exact(self, prompt: Prompt) -> Prompt:
         """The same prompt with every run of joined texts counted as one text.
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+def find_chromium() -> str | None:
+    """Chromium's path, or None."""
+    return next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Chromium's path. Without one the tests are skipped; CI forbids that by a variable."""
-    found = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    found = find_chromium()
     if found is None:
         reason = "Chromium is not installed, so the browser tests cannot run"
         if os.environ.get("CODESMITH_LAB_REQUIRE_BROWSER") == "1":
@@ -78,17 +84,21 @@ class LabServer:
             self.get(f"/api/sessions/{session['id']}", "DELETE")
 
 
-@pytest.fixture(scope="session")
-def lab_server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
-    """JupyterLab with our launcher's command and environment, in a home of its own."""
+@contextmanager
+def running_lab(root: Path, home: Path, stock_websocket: bool = False) -> Iterator[LabServer]:
+    """JupyterLab with our launcher's command and environment, in a home of its own.
+
+    stock_websocket: without the launcher's own websocket class, to compare.
+    """
     from codesmith_lab.launch import copy_notebook, lab_command, lab_environment
 
-    root, home = tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("home")
     notebook, token = copy_notebook(root), secrets.token_hex(16)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     command = lab_command(root, notebook, port, browser=False)
+    if stock_websocket:
+        command = [word for word in command if "kernel_websocket_connection_class" not in word]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "IPYTHON"))}
     own = {"HOME": str(home), "IPYTHONDIR": str(home / "ipython"), "JUPYTER_TOKEN": token}
     for name in ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR"):
@@ -110,6 +120,12 @@ def lab_server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Itera
         finally:
             process.terminate()
             process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def lab_server(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    with running_lab(tmp_path_factory.mktemp("lab"), tmp_path_factory.mktemp("home")) as server:
+        yield server
 
 
 def _wait_for(server: LabServer, process: subprocess.Popen[bytes], log: Path) -> None:
