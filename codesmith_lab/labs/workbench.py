@@ -86,6 +86,7 @@ class Workbench(WorkbenchWidget):
         self._watcher = DriftWatcher()
         self._settling: asyncio.TimerHandle | None = None
         self._seq = 0
+        self._heard = 0
         self._loads = 0
         self.scope = "from_here"
         self._open(model)
@@ -201,27 +202,40 @@ class Workbench(WorkbenchWidget):
 
     @_shown
     def _on_edit(self, change: dict[str, Any]) -> None:
-        edit = change["new"]
-        seq, key, text = int(edit["seq"]), str(edit["key"]), str(edit["text"])
-        if key == self._key() and self._selected_name is not None:
-            self._seq = seq
-            blocks = self._turns[self.turn].prompt.blocks
-            self._put_text(
-                self._selected_name, split_separator(blocks[self.selected].text)[0], text
-            )
-            self._replay()
-            self._show()
-            self._settle_later()
-        self.ack = seq
+        self._answer()
 
     @_shown
     def _on_request(self, change: dict[str, Any]) -> None:
-        request = change["new"]
-        action, value = str(request["action"]), str(request.get("value", ""))
-        try:
-            self._do(action, value)
-        finally:
-            self.ack = int(request["seq"])
+        self._answer()
+
+    def _answer(self) -> None:
+        """Do what the view asked for, in the order in which a person meant it.
+
+        Text and a command may come in one message, and then both traits are set before either is
+        seen here.
+        """
+        asked = [(int(self.edit["seq"]), self._type), (int(self.request["seq"]), self._command)]
+        for seq, do in sorted(asked, key=lambda one: one[0]):
+            if seq > self._heard:
+                self._heard = seq
+                try:
+                    do()
+                finally:
+                    self.ack = seq
+
+    def _type(self) -> None:
+        seq, key, text = int(self.edit["seq"]), str(self.edit["key"]), str(self.edit["text"])
+        if key != self._key() or self._selected_name is None:
+            return
+        self._seq = seq
+        blocks = self._turns[self.turn].prompt.blocks
+        self._put_text(self._selected_name, split_separator(blocks[self.selected].text)[0], text)
+        self._replay()
+        self._show()
+        self._settle_later()
+
+    def _command(self) -> None:
+        self._do(str(self.request["action"]), str(self.request.get("value", "")))
 
     def _do(self, action: str, value: str) -> None:
         name = self._selected_name

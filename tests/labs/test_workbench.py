@@ -70,3 +70,16 @@ def test_moves_stability_and_model(bench) -> None:
 
 def test_a_fallback_is_shown_where_widgets_do_not_run(bench) -> None:
     assert "prefix cache invalidated" in bench._repr_mimebundle_()[0]["text/plain"]
+
+
+@pytest.mark.parametrize("first", ["edit", "request"])
+def test_text_and_a_command_in_one_message_are_done_in_the_order_they_were_meant(bench, first):
+    text = bench.editor["text"] + " more"
+    order = {"edit": (1, 2), "request": (2, 1)}[first]
+    both = {
+        "request": {"seq": order[1], "action": "undo"},
+        "edit": {"seq": order[0], "key": bench.editor["key"], "text": text},
+    }
+    bench.set_state(both)
+    assert bench.ack == 2
+    assert bool(bench.edits) is (first == "request")
