@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
 import codesmith_lab as lab
 from codesmith_lab.labs.workbench import Workbench
 
@@ -82,3 +85,21 @@ def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
     wait_text(page, ".cslab .cs-break", plain.blocks["break"]["text"])
     assert page.locator(".cslab .cs-error:visible").count() == 0
     assert page.problems == []
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing_serious(bench_page: Any, theme: str) -> None:
+    page = bench_page
+    page.evaluate("(theme) => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+    light = "true" if theme.endswith("Light") else "false"
+    page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
+    look = "light" if light == "true" else "dark"
+    page.wait_for_selector(f'.cslab[data-theme="{look}"]')
+    results = Axe().run(page, context=".cslab")
+    serious = [
+        (found["id"], [node["target"] for node in found["nodes"]])
+        for found in results.response["violations"]
+        if found["impact"] in ("serious", "critical")
+    ]
+    assert results.response["passes"]
+    assert serious == []
