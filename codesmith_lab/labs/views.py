@@ -178,7 +178,8 @@ def diagnosis_view(turn: Turn, broken: Break | None, step: DriftStep, wire: str)
     repaid = turn.causes.tokens[2]
     if broken is None:
         title = "first request: nothing is cached yet" if turn.parent is None else "prefix kept"
-        body = "" if turn.parent is None else f"It extends turn {turn.parent + 1}, byte for byte."
+        how = "in its text, but not on the wire" if wire else "byte for byte"
+        body = "" if turn.parent is None else f"It extends turn {turn.parent + 1}, {how}."
         if turn.causes.tokens[4]:
             title = "cache entry expired"
             body = f"{turn.causes.tokens[4]:,} tokens matched an entry whose lifetime had run out."
@@ -194,7 +195,8 @@ def diagnosis_view(turn: Turn, broken: Break | None, step: DriftStep, wire: str)
     elif broken.intended:
         title = f"history rebuilt on purpose: {broken.classes[0]}"
     else:
-        title = f"fingerprint stable, wire broken at byte {broken.byte:,}"
+        what = broken.classes[0].replace("_", " ")
+        title = f"fingerprint stable, wire broken at byte {broken.byte:,}: {what}"
     body = (
         f"{kind} {broken.block}, line {broken.line}, column {broken.column}: "
         f"{', '.join(broken.classes)}. {repaid:,} tokens after it are paid again."

@@ -31,6 +31,7 @@ from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.sessions.report import Report, bill_frame, total
 from codesmith_lab.sessions.turns import Checkpoint, Turn
+from codesmith_lab.sessions.wire import find_wire, wire_sentence
 from codesmith_lab.widgets.workbench import WorkbenchWidget
 
 if TYPE_CHECKING:
@@ -400,7 +401,7 @@ class Workbench(WorkbenchWidget):
             self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
             self.blocks = self._blocks_view()
             side: dict[str, Any] = {
-                "diagnosis": views.diagnosis_view(turn, broken, step, ""),
+                "diagnosis": views.diagnosis_view(turn, broken, step, self._wire_text(turn)),
                 "lines": views.lines_view(turn),
                 "multiple": views.multiple_view(self._turns, self.turn),
                 "audit": views.audit_view(
@@ -412,6 +413,11 @@ class Workbench(WorkbenchWidget):
             self._show_editor()
             title, cost = side["diagnosis"]["title"], side["lines"][-1]["cost_text"]
             self.announce = f"Turn {turn.index + 1}: {title}. {cost}."
+
+    def _wire_text(self, turn: Turn) -> str:
+        """What differs in the bytes where the text is equal, of the session as recorded."""
+        wire = find_wire(turn, self.session.requests)
+        return "" if wire is None else f"Possible: {wire_sentence(wire)}."
 
     def _blocks_view(self) -> dict[str, Any]:
         at = self.turn

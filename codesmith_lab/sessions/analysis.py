@@ -15,6 +15,7 @@ from codesmith_lab.sessions.records import Request, Session
 from codesmith_lab.sessions.remedies import find_remedies
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.turns import Turn, TurnRunner
+from codesmith_lab.sessions.wire import find_wire
 
 __all__ = ["analyze", "breaks_of", "make_runner", "session_model"]
 
@@ -101,6 +102,9 @@ def analyze(session: Session, model: str | None = None, rules: str | None = None
     runner.recount()
     turns = runner.run()
     breaks = breaks_of(runner, turns)
-    findings = collect_findings(session.requests, turns, breaks)
+    wires = [find_wire(turn, session.requests) for turn in turns]
+    findings = collect_findings(session.requests, turns, breaks, wires)
     remedies = find_remedies(runner, turns, findings)
-    return Report(runner, tuple(turns), tuple(breaks), tuple(findings), tuple(remedies))
+    return Report(
+        runner, tuple(turns), tuple(breaks), tuple(findings), tuple(remedies), tuple(wires)
+    )

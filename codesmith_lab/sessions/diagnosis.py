@@ -8,12 +8,8 @@ from dataclasses import dataclass
 
 from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.differences import (
-    Change,
-    classify_json,
-    classify_text,
-    first_difference,
-)
+from codesmith_lab.sessions.differences import Change, classify_text, first_difference
+from codesmith_lab.sessions.json_differences import classify_json, embedded_json
 from codesmith_lab.sessions.turns import Turn
 
 __all__ = ["Break", "find_break"]
@@ -164,19 +160,30 @@ def _message_classes(
         return ("message_inserted",), False
     if theirs.name == "image" or mine.name == "image":
         return ("image_changed",), False
-    arguments = _arguments(theirs), _arguments(mine)
-    if all(arguments):
-        same = classify_json(arguments[0], arguments[1])
-        if same:
-            return tuple(same), False
-    found = tuple(classify_json(theirs.text, mine.text) or classify_text(theirs.text, mine.text))
-    return (found or ("message_edited",)), False
+    if _text_of(prompt, at) == _text_of(parent, at):
+        return ("shape_change",), False
+    found = _respelled(theirs.text, mine.text) or classify_text(theirs.text, mine.text)
+    return tuple(found) or ("message_edited",), False
 
 
-def _arguments(block: Block) -> str:
-    """The JSON of a block's first tool call that may differ, "" when it has none."""
-    at = block.text.find("{")
-    return block.text[at:].strip() if block.calls and at >= 0 else ""
+def _text_of(prompt: Prompt, at: int) -> str:
+    """The text of the message that block `at` belongs to, whatever its parts."""
+    number = _block(prompt, at).message
+    return "".join(b.text for b in prompt.blocks if b.kind != "section" and b.message == number)
+
+
+def _respelled(old: str, new: str) -> list[str]:
+    """Classes of JSON in two texts that was only written another way (arguments of tool calls)."""
+    (plain, was), (now_plain, now) = embedded_json(old), embedded_json(new)
+    if plain != now_plain or not was or len(was) != len(now):
+        return []
+    found: dict[str, None] = {}
+    for a, b in zip(was, now, strict=True):
+        classes = classify_json(a, b) if a != b else []
+        if a != b and not classes:
+            return []
+        found.update(dict.fromkeys(classes))
+    return list(found)
 
 
 def _also(prompt: Prompt, parent: Prompt, at: int) -> tuple[str, ...]:

@@ -6,12 +6,10 @@ constant date is innocent. The patterns are ours; text from logs is only ever ma
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["Change", "changed_range", "classify_json", "classify_text", "first_difference"]
+__all__ = ["Change", "changed_range", "classify_text", "first_difference"]
 
 _SHOWN_CHARS = 80
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?|\d{10,13}(\.\d+)?")
@@ -116,54 +114,3 @@ def _only_a_value(old: str, new: str) -> bool:
 
 def _clock_follows(text: str, change: Change) -> bool:
     return bool(_CLOCK.match(text[change.at : change.at + 40].lstrip("0123456789-/. T")))
-
-
-def classify_json(old: str, new: str) -> list[str]:
-    """Classes of a change between two JSON texts that mean the same; [] when they do not."""
-    try:
-        a, b = json.loads(old), json.loads(new)
-    except (ValueError, RecursionError):
-        return []
-    if not isinstance(a, dict | list) or _loose(a, arrays=True) != _loose(b, arrays=True):
-        return []
-    classes = []
-    if _loose(a, arrays=False) != _loose(b, arrays=False):
-        classes.append("json_array_order")
-    elif _keys(a) != _keys(b):
-        classes.append("json_key_order")
-    if _numbers(old) != _numbers(new):
-        classes.append("number_format")
-    if ("\\u" in old) != ("\\u" in new):
-        classes.append("unicode_escape")
-    if not classes or _outer_space(old) != _outer_space(new):
-        classes.insert(0, "whitespace")
-    return classes
-
-
-def _loose(value: Any, arrays: bool) -> Any:
-    """A form in which key order, number spelling and (optionally) array order do not count."""
-    if isinstance(value, dict):
-        return ("{", sorted(((k, _loose(v, arrays)) for k, v in value.items()), key=repr))
-    if isinstance(value, list):
-        items = [_loose(v, arrays) for v in value]
-        return ("[", sorted(items, key=repr) if arrays else items)
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return (type(value).__name__, value)
-    return ("n", float(value) if abs(value) < 2**53 else value)
-
-
-def _keys(value: Any) -> Any:
-    if isinstance(value, dict):
-        return [(k, _keys(v)) for k, v in value.items()]
-    return [_keys(v) for v in value] if isinstance(value, list) else None
-
-
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-
-
-def _numbers(text: str) -> list[str]:
-    return sorted(re.findall(r"-?\d[\d.eE+-]*", _STRING.sub('""', text)))
-
-
-def _outer_space(text: str) -> list[str]:
-    return sorted(re.findall(r"\s+", _STRING.sub('""', text)))

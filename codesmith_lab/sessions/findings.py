@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from codesmith_lab.billing.prices import cost_usd
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.records import Request
 from codesmith_lab.sessions.turns import Turn
+from codesmith_lab.sessions.wire import WireDifference, wire_sentence
 
 __all__ = ["Finding", "collect_findings"]
 
@@ -39,6 +41,7 @@ _WHAT = {
     "model_change": "the model changed, and each model has its own cache",
     "below_minimum": "the prompt is shorter than the provider caches",
 }
+_CERTAINTIES = ("certain", "likely", "possible")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Finding:
     first_request: 0-based; requests: how many show it; tokens: repaid or expired tokens.
     cost_usd: what these tokens cost above a cache read, None without a price.
     given_up_tokens: for intended ones, cached tokens of the parent that were dropped.
+    at_risk_tokens: for possible ones, predicted hits that would be lost if it counts.
     """
 
     cls: str
@@ -62,6 +66,7 @@ class Finding:
     intended: bool
     given_up_tokens: int
     message: str
+    at_risk_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +80,56 @@ class _Sighting:
     certainty: str = "certain"
     intended: bool = False
     given_up_tokens: int = 0
+    at_risk_tokens: int = 0
+    remark: str = ""
 
 
 def collect_findings(
-    requests: Sequence[Request], turns: Sequence[Turn], breaks: Sequence[Break | None]
+    requests: Sequence[Request],
+    turns: Sequence[Turn],
+    breaks: Sequence[Break | None],
+    wires: Sequence[WireDifference | None] = (),
 ) -> list[Finding]:
     """Findings of a run, the costliest first; each break counts under its first cause."""
     seen: dict[tuple[str, str, str], list[_Sighting]] = {}
     for request, turn, broken in zip(requests, turns, breaks, strict=True):
-        for sighting in _sightings(request, turn, broken, turns, requests):
+        wire = wires[turn.index] if wires else None
+        found = _sightings(request, turn, broken, turns, requests)
+        if wire is not None:
+            found.append(_on_the_wire(request, turn, wire))
+        for sighting in found:
             seen.setdefault((sighting.cls, sighting.zone, sighting.block), []).append(sighting)
     findings = [_finding(sightings) for sightings in seen.values()]
-    return sorted(findings, key=lambda f: (f.intended, -(f.cost_usd or 0), -f.tokens))
+    return sorted(
+        findings,
+        key=lambda f: (f.intended, -(f.cost_usd or 0), -f.tokens, -f.at_risk_tokens),
+    )
+
+
+def _on_the_wire(request: Request, turn: Turn, wire: WireDifference) -> _Sighting:
+    """Equal text in other bytes: usage, where there is any, says whether it counted."""
+    cls, place = wire.classes[0], (wire.zone, wire.block)
+    remark = wire_sentence(wire)
+    read = None if request.usage is None else request.usage.cache_read_tokens
+    missing = 0 if read is None else turn.match.hit_tokens - read
+    if read is not None and wire.at_risk_tokens and missing > max(256, wire.at_risk_tokens // 2):
+        lost = min(missing, wire.at_risk_tokens)
+        rates = turn.rates
+        cost = None if rates is None else cost_usd(lost, rates.input - rates.cache_read)
+        remark += f"; usage reports {missing:,} fewer cached tokens than the text allows"
+        return _Sighting(cls, *place, turn.index, lost, cost, "likely", remark=remark)
+    if read is not None:
+        remark += "; usage shows no loss"
+    return _Sighting(
+        cls,
+        *place,
+        turn.index,
+        0,
+        None,
+        "possible",
+        at_risk_tokens=0 if read is not None else wire.at_risk_tokens,
+        remark=remark,
+    )
 
 
 def _sightings(
@@ -146,7 +189,8 @@ def _finding(sightings: Sequence[_Sighting]) -> Finding:
     tokens = sum(s.tokens for s in sightings)
     given_up = sum(s.given_up_tokens for s in sightings)
     count = len(sightings)
-    certainty = "likely" if any(s.certainty == "likely" for s in sightings) else "certain"
+    certainty = max((s.certainty for s in sightings), key=_CERTAINTIES.index)
+    at_risk = sum(s.at_risk_tokens for s in sightings)
     place = f"{first.block}: " if first.block else ""
     times = f"on {count} requests" if count > 1 else f"on request {first.request + 1}"
     message = f"{place}{_WHAT.get(first.cls, first.cls)} {times}"
@@ -154,6 +198,10 @@ def _finding(sightings: Sequence[_Sighting]) -> Finding:
         message += f"; it gave up {given_up:,} cached tokens and {tokens:,} were paid again"
     elif tokens:
         message += f"; {tokens:,} unchanged tokens were paid in full again"
+    if first.remark:
+        message += f"; {first.remark}"
+    if at_risk:
+        message += f"; {at_risk:,} cached tokens are lost where the provider compares bytes"
     return Finding(
         first.cls,
         first.zone,
@@ -166,4 +214,5 @@ def _finding(sightings: Sequence[_Sighting]) -> Finding:
         first.intended,
         given_up,
         message + ".",
+        at_risk,
     )

@@ -15,6 +15,7 @@ from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.findings import Finding
 from codesmith_lab.sessions.remedies import Remedy
 from codesmith_lab.sessions.turns import LINES, Turn, TurnRunner
+from codesmith_lab.sessions.wire import WireDifference
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,7 @@ class Report:
     breaks: tuple[Break | None, ...]
     findings_list: tuple[Finding, ...]
     remedies_list: tuple[Remedy, ...]
+    wires: tuple[WireDifference | None, ...] = ()
 
     @cached_property
     def totals(self) -> Totals:
@@ -168,6 +170,7 @@ _FINDING_KEYS = (
     "certainty",
     "intended",
     "given_up_tokens",
+    "at_risk_tokens",
     "message",
 )
 
@@ -187,6 +190,7 @@ def _finding_row(f: Finding) -> dict[str, Any]:
                 f.certainty,
                 f.intended,
                 f.given_up_tokens,
+                f.at_risk_tokens,
                 f.message,
             ),
             strict=True,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.turns import LINES, Turn
+from codesmith_lab.sessions.wire import WireDifference
 
 if TYPE_CHECKING:
     from codesmith_lab.sessions.report import Report
@@ -45,7 +46,7 @@ def report_json(report: Report) -> dict[str, Any]:
             "reported_cost_usd": money(totals.reported_cost_usd),
         },
         "requests": [
-            _request(report, turn, broken)
+            _request(report, turn, broken, report.wires[turn.index] if report.wires else None)
             for turn, broken in zip(report.turns, report.breaks, strict=True)
         ],
         "findings": [
@@ -60,6 +61,7 @@ def report_json(report: Report) -> dict[str, Any]:
                 "certainty": f.certainty,
                 "intended": f.intended,
                 "given_up_tokens": f.given_up_tokens,
+                "at_risk_tokens": f.at_risk_tokens,
                 "message": f.message,
             }
             for f in report.findings_list
@@ -78,7 +80,9 @@ def report_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _request(report: Report, turn: Turn, broken: Break | None) -> dict[str, Any]:
+def _request(
+    report: Report, turn: Turn, broken: Break | None, wire: WireDifference | None
+) -> dict[str, Any]:
     request = report.runner.session.requests[turn.index]
     usage = request.usage
     reported = None
@@ -100,6 +104,7 @@ def _request(report: Report, turn: Turn, broken: Break | None) -> dict[str, Any]
         "reported": reported,
         "parent": turn.parent,
         "break": None if broken is None else _break(broken),
+        "wire": None if wire is None else _wire(wire),
         "notes": list(request.notes),
     }
 
@@ -118,4 +123,19 @@ def _break(broken: Break) -> dict[str, Any]:
         "after": broken.after,
         "intended": broken.intended,
         "also": list(broken.also),
+    }
+
+
+def _wire(wire: WireDifference) -> dict[str, Any]:
+    """Equal text in other bytes; `byte` counts in the request's body."""
+    return {
+        "byte": wire.byte,
+        "path": wire.path,
+        "zone": wire.zone,
+        "block": wire.block,
+        "classes": list(wire.classes),
+        "before": wire.before,
+        "after": wire.after,
+        "tokens": wire.tokens,
+        "at_risk_tokens": wire.at_risk_tokens,
     }
