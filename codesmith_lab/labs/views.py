@@ -64,14 +64,25 @@ def figures_view(totals: Totals) -> list[Dict]:
 
 
 def timeline_view(
-    turns: Sequence[Turn], breaks: Sequence[Break | None], drift: Sequence[DriftStep]
+    turns: Sequence[Turn],
+    breaks: Sequence[Break | None],
+    drift: Sequence[DriftStep],
+    rebuilds: Sequence[str],
 ) -> Dict:
-    """Tokens by cause and turn, one sentence a turn, and marks where something happened."""
+    """Tokens by cause and turn, one sentence a turn, and marks where something happened.
+
+    rebuilds: what the log says of a signed rebuild on each turn, "" for none.
+    """
     marks: list[Dict] = []
     drifting = False
     for turn, broken in zip(turns, breaks, strict=True):
         label = drift[turn.index].label
-        if broken is not None and broken.intended:
+        signed = rebuilds[turn.index]
+        if signed:
+            # Under a drift the break lies before the history; it was rebuilt all the same.
+            text = "compaction" if "compaction" in signed else "rebuild"
+            marks.append({"turn": turn.index, "text": text, "tone": ""})
+        elif broken is not None and broken.intended:
             marks.append({"turn": turn.index, "text": broken.classes[0], "tone": ""})
         elif label and not drifting:
             marks.append({"turn": turn.index, "text": label, "tone": "lost"})

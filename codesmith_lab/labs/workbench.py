@@ -92,7 +92,7 @@ class Workbench(WorkbenchWidget):
         self.scope = "from_here"
         self._open(model)
         # The turn is checked against the timeline, so that comes first.
-        self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
+        self.timeline = self._timeline_view()
         self.turn = self._worst_turn()
         self.blocks = self._blocks_view()
         self._select_break()
@@ -398,7 +398,7 @@ class Workbench(WorkbenchWidget):
                 "can_undo": bool(self._edits),
                 "can_redo": bool(self._undone),
             }
-            self.timeline = views.timeline_view(self._turns, self._breaks, self._steps)
+            self.timeline = self._timeline_view()
             self.blocks = self._blocks_view()
             side: dict[str, Any] = {
                 "diagnosis": views.diagnosis_view(turn, broken, step, self._wire_text(turn)),
@@ -418,6 +418,10 @@ class Workbench(WorkbenchWidget):
         """What differs in the bytes where the text is equal, of the session as recorded."""
         wire = find_wire(turn, self.session.requests)
         return "" if wire is None else f"Possible: {wire_sentence(wire)}."
+
+    def _timeline_view(self) -> dict[str, Any]:
+        texts = self._rebuild_texts()
+        return views.timeline_view(self._turns, self._breaks, self._steps, texts)
 
     def _blocks_view(self) -> dict[str, Any]:
         at = self.turn

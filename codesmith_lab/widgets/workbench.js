@@ -69,6 +69,8 @@
  * @property {{turn_text: string, text: string, turn: number}[]} audit
  * @property {{title: string, rows: {name: string, value: string}[]} | null} compare
  */
+/** @typedef {{id: string, text: string, saves_text: string, applied: boolean}} Remedy */
+/** @typedef {{rows: Remedy[], note: string}} Advice */
 /** @typedef {{seq: number, key: string, text: string}} Edit */
 /** @typedef {{seq: number, action: string, value?: string}} Request */
 /**
@@ -83,6 +85,7 @@
  * @property {Request} request
  * @property {string} scope
  * @property {Side} side
+ * @property {Advice} advice
  * @property {string} announce
  * @property {string} error
  * @property {number} ack
@@ -759,7 +762,7 @@ function fillSelect(select, choices, value) {
 
 // ---------------------------------------------------------------------------------------- view
 
-/** @typedef {"head" | "timeline" | "turn" | "blocks" | "selected" | "editor" | "scope" | "side" | "announce" | "error" | "ack" | "look"} Part */
+/** @typedef {"head" | "timeline" | "turn" | "blocks" | "selected" | "editor" | "scope" | "side" | "advice" | "announce" | "error" | "ack" | "look"} Part */
 
 /**
  * What every part of the view shares: the model, the palette, and the ways to tell Python something.
@@ -1617,6 +1620,50 @@ function buildSide(desk) {
   };
 }
 
+/** What would have been cheaper, proved by replay, each with a button. @param {Desk} desk */
+function buildAdvice(desk) {
+  const box = h("section", "cs-card cs-advice");
+  box.setAttribute("aria-label", "Try instead");
+  const list = h("ul");
+  const note = h("p", "cs-muted cs-text");
+  box.append(h("h3", "", "Try instead"), list, note);
+  on(desk, list, "click", (/** @type {MouseEvent} */ event) => {
+    const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("button"));
+    if (button) desk.ask("apply", button.dataset.id);
+  });
+  return {
+    box,
+    draw() {
+      const advice = desk.model.get("advice");
+      box.hidden = advice.rows.length === 0 && !advice.note;
+      setText(note, advice.note);
+      note.hidden = !advice.note;
+      // A button may hold the focus: the list is made anew only when other remedies are offered.
+      const ids = JSON.stringify(advice.rows.map((row) => row.id));
+      if (list.dataset.ids !== ids) {
+        list.dataset.ids = ids;
+        list.replaceChildren(
+          ...advice.rows.map((row) => {
+            const item = h("li");
+            const button = smallButton("Apply", "");
+            button.dataset.id = row.id;
+            item.append(h("span", "cs-text"), h("b"), button);
+            return item;
+          }),
+        );
+      }
+      advice.rows.forEach((row, index) => {
+        const [text, saves, button] = list.children[index].children;
+        setText(/** @type {HTMLElement} */ (text), row.text);
+        setText(/** @type {HTMLElement} */ (saves), row.saves_text);
+        setText(/** @type {HTMLElement} */ (button), row.applied ? "Applied" : "Apply");
+        setAttr(button, "aria-label", `Apply: ${row.text}, ${row.saves_text}`);
+        setAttr(button, "aria-pressed", String(row.applied));
+      });
+    },
+  };
+}
+
 /** @param {string | undefined} tone */
 function toneClass(tone) {
   return tone === "lost" ? " cs-lost" : tone === "good" ? " cs-good" : "";
@@ -1796,7 +1843,7 @@ function speaker(model, changed, signal) {
 /** What has to be drawn again when a trait changes. @type {Record<string, Part[]>} */
 const PARTS = {
   head: ["head", "editor"], timeline: ["timeline", "turn", "blocks"], turn: ["turn"], blocks: ["blocks"],
-  selected: ["blocks"], editor: ["editor"], scope: ["editor"], side: ["side"], announce: ["announce"],
+  selected: ["blocks"], editor: ["editor"], scope: ["editor"], side: ["side"], advice: ["advice"], announce: ["announce"],
   error: ["error"], ack: ["ack", "head", "editor"],
 };
 
@@ -1872,6 +1919,8 @@ function render({ model, el }) {
   const timeline = buildTimeline(desk);
   const editor = buildEditor(desk);
   const zones = buildZones(desk, editor.focus);
+  const advice = buildAdvice(desk);
+  editor.box.append(advice.box);
   const side = buildSide(desk);
   const foot = buildFoot(desk);
   const grid = h("div", "cs-grid");
@@ -1902,6 +1951,7 @@ function render({ model, el }) {
     when(["timeline", "turn", "look"], timeline.drawTurn);
     when(["editor"], editor.draw);
     when(["side", "look"], side.draw);
+    when(["advice"], advice.draw);
     when(["blocks", "look"], zones.draw);
     when(["announce"], foot.announce);
     when(["error"], foot.drawError);
@@ -1942,7 +1992,7 @@ function render({ model, el }) {
 
   el.append(root);
   relook();
-  changed("head", "timeline", "turn", "blocks", "editor", "side", "error", "ack");
+  changed("head", "timeline", "turn", "blocks", "editor", "side", "advice", "error", "ack");
   return () => {
     stop.abort();
     themes.disconnect();

@@ -17,9 +17,11 @@ import traitlets
 
 __all__ = ["Action", "Edit", "Request", "WorkbenchWidget"]
 
-Action = Literal["move_up", "move_down", "stability", "undo", "redo", "reset", "model", "scope"]
+Action = Literal[
+    "move_up", "move_down", "stability", "undo", "redo", "reset", "model", "scope", "apply"
+]
 _ACTIONS: tuple[str, ...] = get_args(Action)
-_WITH_VALUE = ("stability", "model", "scope")
+_WITH_VALUE = ("stability", "model", "scope", "apply")
 _HERE = pathlib.Path(__file__).parent
 
 
@@ -32,7 +34,7 @@ class Edit(TypedDict):
 
 
 class Request(TypedDict, total=False):
-    """A one-off command; `value` comes with "stability", "model" and "scope" only."""
+    """A one-off command; `value` comes with "stability", "model", "scope" and "apply" only."""
 
     seq: int
     action: Action
@@ -110,6 +112,7 @@ class WorkbenchWidget(anywidget.AnyWidget):
     request = traitlets.Any(default_value={"seq": 0, "action": ""}).tag(sync=True)
     scope = traitlets.Unicode("").tag(sync=True)
     side = traitlets.Dict(default_value=_SIDE).tag(sync=True)
+    advice = traitlets.Dict(default_value={"rows": [], "note": ""}).tag(sync=True)
     announce = traitlets.Unicode("").tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     ack = traitlets.Int(0).tag(sync=True)
@@ -174,7 +177,7 @@ class WorkbenchWidget(anywidget.AnyWidget):
 
     def text(self) -> str:
         """The screen in plain text, for places where widgets do not run."""
-        return _plain_text(self.head, self.side)
+        return _plain_text(self.head, self.side, self.advice)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.head['name']!r}, {self.head['turns_text']}>"
@@ -219,7 +222,7 @@ def _check_seq(name: str, value: object) -> None:
         )
 
 
-def _plain_text(head: Mapping[str, Any], side: Mapping[str, Any]) -> str:
+def _plain_text(head: Mapping[str, Any], side: Mapping[str, Any], advice: Mapping[str, Any]) -> str:
     """Head and side as lines; control characters are spelled out, since a terminal obeys them."""
     first = [head["name"], head["turns_text"], head["model"], head["rules_text"]]
     lines = [" · ".join(part for part in [*first, head["drift_label"]] if part)]
@@ -235,6 +238,9 @@ def _plain_text(head: Mapping[str, Any], side: Mapping[str, Any]) -> str:
         compare = side["compare"]
         cells = [(row["name"], row["value"]) for row in compare["rows"]]
         lines += ["", compare["title"], *_columns(cells)]
+    if advice["rows"]:
+        remedies = [(row["text"], row["saves_text"]) for row in advice["rows"]]
+        lines += ["", "Try instead", *_columns(remedies)]
     lines += ["", *(f"{entry['turn_text']}: {entry['text']}" for entry in side["audit"])]
     lines += ["", *head["notes"]]
     tidy = [_printable(line) for line in lines]
