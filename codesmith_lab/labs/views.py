@@ -184,8 +184,13 @@ def _break_place(turn: Turn, broken: Break | None, ends: Sequence[int]) -> Dict 
     }
 
 
-def diagnosis_view(turn: Turn, broken: Break | None, step: DriftStep, wire: str) -> Dict:
-    """Why this turn's prefix held or broke, in words."""
+def diagnosis_view(
+    turn: Turn, broken: Break | None, step: DriftStep, wire: str, more: Sequence[str] = ()
+) -> Dict:
+    """Why this turn's prefix held or broke, in words.
+
+    wire: what differs in the bytes where the text is equal. more: further sentences.
+    """
     repaid = turn.causes.tokens[2]
     if broken is None:
         title = "first request: nothing is cached yet" if turn.parent is None else "prefix kept"
@@ -198,7 +203,7 @@ def diagnosis_view(turn: Turn, broken: Break | None, step: DriftStep, wire: str)
             "title": title,
             "body": body,
             "tone": "good" if turn.parent is not None else "",
-            "also": [wire] if wire else [],
+            "also": [*([wire] if wire else []), *more],
         }
     kind = {"pinned": "section", "log": "history", "scratch": "this turn"}[broken.zone]
     if step.label:
@@ -212,7 +217,7 @@ def diagnosis_view(turn: Turn, broken: Break | None, step: DriftStep, wire: str)
         f"{kind} {broken.block}, line {broken.line}, column {broken.column}: "
         f"{', '.join(broken.classes)}. {repaid:,} tokens after it are paid again."
     )
-    also = [text + "." for text in broken.also] + ([wire] if wire else [])
+    also = [*(text + "." for text in broken.also), *([wire] if wire else []), *more]
     return {"title": title, "body": body, "tone": "" if broken.intended else "lost", "also": also}
 
 

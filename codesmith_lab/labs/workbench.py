@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from codesmith_lab.billing.models import known_models
+from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.errors import LabError
 from codesmith_lab.labs import views
 from codesmith_lab.prompt.blocks import Block
@@ -401,7 +402,9 @@ class Workbench(WorkbenchWidget):
             self.timeline = self._timeline_view()
             self.blocks = self._blocks_view()
             side: dict[str, Any] = {
-                "diagnosis": views.diagnosis_view(turn, broken, step, self._wire_text(turn)),
+                "diagnosis": views.diagnosis_view(
+                    turn, broken, step, self._wire_text(turn), self._unit_text(turn)
+                ),
                 "lines": views.lines_view(turn),
                 "multiple": views.multiple_view(self._turns, self.turn),
                 "audit": views.audit_view(
@@ -418,6 +421,16 @@ class Workbench(WorkbenchWidget):
         """What differs in the bytes where the text is equal, of the session as recorded."""
         wire = find_wire(turn, self.session.requests)
         return "" if wire is None else f"Possible: {wire_sentence(wire)}."
+
+    def _unit_text(self, turn: Turn) -> list[str]:
+        """Why much of a prefix can match and still not hit, where a provider stores whole units."""
+        rule, rest = self._runner.rule, turn.causes.tokens[CAUSES.index("rounding")]
+        if rule.match != "stored_units" or rest <= rule.step_tokens or turn.parent is None:
+            return []
+        return [
+            f"{rest:,} tokens before the break matched, but no stored unit ends there: this "
+            "provider keeps whole prompts, outputs, and beginnings that two requests have shared."
+        ]
 
     def _timeline_view(self) -> dict[str, Any]:
         texts = self._rebuild_texts()

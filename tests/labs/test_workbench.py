@@ -83,3 +83,16 @@ def test_text_and_a_command_in_one_message_are_done_in_the_order_they_were_meant
     bench.set_state(both)
     assert bench.ack == 2
     assert bool(bench.edits) is (first == "request")
+
+
+def test_the_first_break_says_why_its_matching_tokens_did_not_hit(bench) -> None:
+    bench.turn = 7
+    assert bench.bill["rounding"].iloc[7] > 128
+    assert "no stored unit ends there" in " ".join(bench.side["diagnosis"]["also"])
+    bench.turn = 22
+    assert "no stored unit" not in " ".join(bench.side["diagnosis"]["also"])
+
+
+def test_a_compaction_under_a_drift_is_marked(bench) -> None:
+    marks = {(mark["turn"], mark["text"]) for mark in bench.timeline["marks"]}
+    assert marks == {(7, "sys"), (30, "compaction")}
