@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from codesmith_lab.billing.models import known_models
-from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.errors import LabError
-from codesmith_lab.labs import views
+from codesmith_lab.labs import side_views, views
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.analysis import analyze, breaks_of, make_runner, rebuild_reason
-from codesmith_lab.sessions.drift import DriftStep, DriftWatcher
+from codesmith_lab.sessions.analysis import rebuild_reason
 from codesmith_lab.sessions.edits import (
     SCOPES,
     STABILITIES,
@@ -24,14 +21,12 @@ from codesmith_lab.sessions.edits import (
     Scope,
     StabilityEdit,
     TextEdit,
-    apply_edits,
-    first_edited_turn,
     split_separator,
 )
-from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.sessions.report import Report, bill_frame, total
-from codesmith_lab.sessions.turns import Checkpoint, Turn
+from codesmith_lab.sessions.turns import Turn
+from codesmith_lab.sessions.what_if import WhatIf
 from codesmith_lab.sessions.wire import find_wire, wire_sentence
 from codesmith_lab.widgets.workbench import WorkbenchWidget
 
@@ -41,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Workbench"]
 
 _SETTLE_S = 0.4
-_MEMO_LIMIT = 20_000
 Handler = Callable[["Workbench", dict[str, Any]], None]
 
 
@@ -81,17 +75,12 @@ class Workbench(WorkbenchWidget):
     ) -> None:
         super().__init__(**kwargs)
         self.session = session
-        self._rules = rules
-        self._edits: list[Edit] = []
-        self._undone: list[Edit] = []
-        self._memo: dict[object, Block] = {}
-        self._watcher = DriftWatcher()
+        self._what_if = WhatIf(session, model, rules)
         self._settling: asyncio.TimerHandle | None = None
         self._seq = 0
         self._heard = 0
         self._loads = 0
         self.scope = "from_here"
-        self._open(model)
         # The turn is checked against the timeline, so that comes first.
         self.timeline = self._timeline_view()
         self.turn = self._worst_turn()
@@ -108,63 +97,55 @@ class Workbench(WorkbenchWidget):
     @property
     def model(self) -> str:
         """The model whose rules and prices are applied; set it to compare."""
-        return self._runner.model.name
+        return self._what_if.runner.model.name
 
     @model.setter
     def model(self, name: str) -> None:
-        self._open(name)
+        self._what_if.open(name)
         self._show()
 
     @property
     def bill(self) -> pd.DataFrame:
         """One row a request, edits included."""
-        return bill_frame(self._runner, self._turns)
+        return bill_frame(self._what_if.runner, self._turns)
 
     @property
     def unedited_bill(self) -> pd.DataFrame:
         """One row a request of the session as it was recorded."""
-        return bill_frame(self._runner, self._original)
+        return bill_frame(self._what_if.runner, self._what_if.recorded.turns)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The edits in force, oldest first."""
-        return tuple(self._edits)
+        return self._what_if.edits
 
     @property
     def report(self) -> Report:
         """The analysis of what is shown: of the edited session while there are edits."""
-        if not self._edits:
-            return analyze(self.session, self._asked, self._rules)
-        findings = collect_findings(self.session.requests, self._turns, self._breaks)
-        return Report(self._runner, tuple(self._turns), tuple(self._breaks), tuple(findings), ())
+        return self._what_if.report()
 
     def edit_section(self, name: str, text: str) -> None:
         """Replace a section's text as typing would, on the current turn and with `scope`.
 
         Raises LabError when the turn has no such section.
         """
-        block = self._section(name)
-        self._put_text(name, split_separator(block.text)[0], text)
+        self._put_text(self._section(name), text)
         self._loads += 1
-        self._replay()
         self._show()
 
     def undo(self) -> None:
         """Take the last edit back; without one nothing happens."""
-        if self._edits:
-            self._undone.append(self._edits.pop())
+        if self._what_if.undo():
             self._after_history()
 
     def redo(self) -> None:
         """Do the last undone edit again; without one nothing happens."""
-        if self._undone:
-            self._edits.append(self._undone.pop())
+        if self._what_if.redo():
             self._after_history()
 
     def reset(self) -> None:
         """Drop every edit: the session as it was recorded, exactly."""
-        self._edits.clear()
-        self._undone.clear()
+        self._what_if.reset()
         self._after_history()
 
     def move_section(self, name: str, step: int) -> None:
@@ -172,7 +153,7 @@ class Workbench(WorkbenchWidget):
         if step not in (-1, 1):
             raise LabError(f"a section moves by -1 (up) or +1 (down), not {step!r}")
         self._section(name)
-        self._push(MoveEdit(self.turn, name, self._reach, step))
+        self._what_if.push(MoveEdit(self.turn, name, self._reach, step))
         self._reselect(name)
         self._show()
 
@@ -181,7 +162,7 @@ class Workbench(WorkbenchWidget):
         if stability not in STABILITIES:
             raise LabError(f"a stability is one of {', '.join(STABILITIES)}, not {stability!r}")
         self._section(name)
-        self._push(StabilityEdit(self.turn, name, self._reach, stability))
+        self._what_if.push(StabilityEdit(self.turn, name, self._reach, stability))
         self._show()
 
     # -- what the widget sends -------------------------------------------------------------
@@ -230,9 +211,7 @@ class Workbench(WorkbenchWidget):
         if key != self._key() or self._selected_name is None:
             return
         self._seq = seq
-        blocks = self._turns[self.turn].prompt.blocks
-        self._put_text(self._selected_name, split_separator(blocks[self.selected].text)[0], text)
-        self._replay()
+        self._put_text(self._turns[self.turn].prompt.blocks[self.selected], text)
         self._show()
         self._settle_later()
 
@@ -258,63 +237,16 @@ class Workbench(WorkbenchWidget):
 
     # -- state -----------------------------------------------------------------------------
 
-    def _open(self, model: str | None) -> None:
-        """Lay the session out for a model; edits stay."""
-        self._runner = make_runner(self.session, model, self._rules)
-        self._asked = model
-        self._runner.recount()
-        self._memo.clear()
-        self._checkpoint: Checkpoint | None = None
-        self._original = self._runner.run()
-        self._original_breaks = breaks_of(self._runner, self._original)
-        self._original_drift = self._drift(self._original)
-        self._replay(exact=True)
+    @property
+    def _turns(self) -> list[Turn]:
+        return self._what_if.current.turns
 
-    def _replay(self, exact: bool = False) -> None:
-        """Run every turn from the first edited one on."""
-        if len(self._memo) > _MEMO_LIMIT:
-            self._memo.clear()
-        blocks = apply_edits(self.session, self._edits, self._memo)
-        if not blocks:
-            self._turns = self._original
-            self._breaks, self._steps = self._original_breaks, self._original_drift
-            return
-        first = first_edited_turn(self._edits, len(self.session.requests))
-        if self._checkpoint is None or self._checkpoint.at != first:
-            self._checkpoint = self._runner.checkpoint(first, self._original)
-        self._turns = self._runner.run(blocks, self._checkpoint, exact)
-        # Turns before the first edited one are as they were, and so is what is known of them.
-        self._breaks = self._original_breaks[:first] + breaks_of(self._runner, self._turns, first)
-        self._steps = self._original_drift[:first] + self._drift(self._turns, first)
-
-    def _drift(self, turns: list[Turn], first: int = 0) -> list[DriftStep]:
-        """Steps from turn `first` on; each re-pins, so the turn before is all one has to know."""
-        before = 1 if first else 0
-        return self._watcher.steps([t.prompt.blocks for t in turns[first - before :]])[before:]
-
-    def _put_text(self, name: str, old: str, new: str) -> None:
-        """One text edit a burst of typing: strokes in the same place replace each other."""
-        last = self._edits[-1] if self._edits else None
-        if isinstance(last, TextEdit) and (last.turn, last.name, last.scope) == (
-            self.turn,
-            name,
-            self.scope,
-        ):
-            self._edits.pop()
-            if last.old != new:
-                self._edits.append(replace(last, new=new))
-        elif old != new:
-            self._edits.append(TextEdit(self.turn, name, self._reach, old, new))
-        self._undone.clear()
-
-    def _push(self, edit: Edit) -> None:
-        self._edits.append(edit)
-        self._undone.clear()
-        self._replay(exact=True)
+    def _put_text(self, block: Block, text: str) -> None:
+        old = split_separator(block.text)[0]
+        self._what_if.type_text(TextEdit(self.turn, block.name, self._reach, old, text))
 
     def _after_history(self) -> None:
         name = self._selected_name
-        self._replay(exact=True)
         if name is not None:
             self._reselect(name)
         self._loads += 1
@@ -333,9 +265,7 @@ class Workbench(WorkbenchWidget):
 
     def _settle(self) -> None:
         self._settling = None
-        before = [turn.prompt.total_tokens for turn in self._turns]
-        self._replay(exact=True)
-        if before != [turn.prompt.total_tokens for turn in self._turns]:
+        if self._what_if.settle():
             self._show()
 
     @property
@@ -356,7 +286,7 @@ class Workbench(WorkbenchWidget):
         return worst if costs[worst] else len(costs) - 1
 
     def _select_break(self) -> None:
-        broken = self._breaks[self.turn]
+        broken = self._what_if.current.breaks[self.turn]
         blocks = self._turns[self.turn].prompt.blocks
         self.selected = min(broken.piece, len(blocks) - 1) if broken is not None else 0
         self._remember_selected()
@@ -380,37 +310,45 @@ class Workbench(WorkbenchWidget):
     # -- what the widget shows -------------------------------------------------------------
 
     def _show(self) -> None:
-        turn = self._turns[self.turn]
-        broken, step = self._breaks[self.turn], self._steps[self.turn]
-        totals = total(self._runner, self._turns)
-        report = Report(self._runner, tuple(self._turns), tuple(self._breaks), (), ())
+        now, runner = self._what_if.current, self._what_if.runner
+        turn, broken, step = (part[self.turn] for part in (now.turns, now.breaks, now.steps))
+        totals = total(runner, now.turns)
+        report = Report(runner, tuple(now.turns), tuple(now.breaks), (), ())
         with self.hold_sync():
             self.head = {
                 "name": self.session.name,
                 "turns_text": f"{len(self._turns):,} turns",
                 "model": self.model,
                 "models": self._models(),
-                "rules_text": self._runner.rule.title,
+                "rules_text": runner.rule.title,
                 "drift_label": step.label,
                 "figures": views.figures_view(totals),
                 "notes": report.notes(),
                 "scope_options": [{"value": k, "label": v} for k, v in SCOPES.items()],
-                "edited": bool(self._edits),
-                "can_undo": bool(self._edits),
-                "can_redo": bool(self._undone),
+                "edited": bool(self.edits),
+                "can_undo": bool(self.edits),
+                "can_redo": self._what_if.can_redo,
             }
             self.timeline = self._timeline_view()
             self.blocks = self._blocks_view()
             side: dict[str, Any] = {
-                "diagnosis": views.diagnosis_view(
-                    turn, broken, step, self._wire_text(turn), self._unit_text(turn)
+                "diagnosis": side_views.diagnosis_view(
+                    turn,
+                    broken,
+                    step,
+                    self._wire_text(turn),
+                    side_views.unit_notes(turn, runner.rule),
                 ),
-                "lines": views.lines_view(turn),
-                "multiple": views.multiple_view(self._turns, self.turn),
-                "audit": views.audit_view(
-                    self._turns, self._breaks, self._steps, self._rebuild_texts()
+                "lines": side_views.lines_view(turn),
+                "multiple": side_views.multiple_view(self._turns, self.turn),
+                "audit": side_views.audit_view(
+                    now.turns, now.breaks, now.steps, self._rebuild_texts()
                 ),
-                "compare": self._compare(),
+                "compare": side_views.compare_view(
+                    runner, now.turns, self._what_if.recorded.turns, self.turn
+                )
+                if self.edits
+                else None,
             }
             self.side = side
             self._show_editor()
@@ -422,23 +360,13 @@ class Workbench(WorkbenchWidget):
         wire = find_wire(turn, self.session.requests)
         return "" if wire is None else f"Possible: {wire_sentence(wire)}."
 
-    def _unit_text(self, turn: Turn) -> list[str]:
-        """Why much of a prefix can match and still not hit, where a provider stores whole units."""
-        rule, rest = self._runner.rule, turn.causes.tokens[CAUSES.index("rounding")]
-        if rule.match != "stored_units" or rest <= rule.step_tokens or turn.parent is None:
-            return []
-        return [
-            f"{rest:,} tokens before the break matched, but no stored unit ends there: this "
-            "provider keeps whole prompts, outputs, and beginnings that two requests have shared."
-        ]
-
     def _timeline_view(self) -> dict[str, Any]:
-        texts = self._rebuild_texts()
-        return views.timeline_view(self._turns, self._breaks, self._steps, texts)
+        now = self._what_if.current
+        return views.timeline_view(now.turns, now.breaks, now.steps, self._rebuild_texts())
 
     def _blocks_view(self) -> dict[str, Any]:
-        at = self.turn
-        return views.blocks_view(self._turns[at], self._breaks[at], self._steps[at])
+        now, at = self._what_if.current, self.turn
+        return views.blocks_view(now.turns[at], now.breaks[at], now.steps[at])
 
     def _show_editor(self) -> None:
         self.editor = views.editor_view(
@@ -460,24 +388,3 @@ class Workbench(WorkbenchWidget):
             counts = "" if None in (before, after) else f", {before} → {after} messages"
             texts.append(reason.replace("_", " ") + counts)
         return texts
-
-    def _compare(self) -> dict[str, Any] | None:
-        if not self._edits:
-            return None
-        rows = []
-        for name, now, was in (
-            (
-                "this turn",
-                self._turns[self.turn : self.turn + 1],
-                self._original[self.turn : self.turn + 1],
-            ),
-            ("whole session", self._turns, self._original),
-        ):
-            a, b = total(self._runner, now), total(self._runner, was)
-            money = None
-            if a.cost_usd is not None and b.cost_usd is not None:
-                money = a.cost_usd - b.cost_usd
-            tokens = a.causes[2] - b.causes[2]
-            rows.append({"name": name, "value": views.signed(money, 5)})
-            rows.append({"name": f"{name}, tokens paid again", "value": f"{tokens:+,}"})
-        return {"title": "Against the unedited session", "rows": rows}

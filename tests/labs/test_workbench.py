@@ -43,7 +43,7 @@ def test_typing_counts_as_a_full_recount_does(bench) -> None:
     for extra in ("a", " b", "\n", "/", "{}", "日本", "🚀 "):
         bench.edit_section("environment", bench.editor["text"] + extra)
         quick = [turn.prompt.total_tokens for turn in bench._turns]
-        bench._replay(exact=True)
+        bench._what_if.settle()
         assert quick == [turn.prompt.total_tokens for turn in bench._turns]
 
 

@@ -1,0 +1,171 @@
+"""A session with edits on top: what the turns would have been, and the way back.
+
+`WhatIf` keeps the recorded session played once and replays only what an edit reaches. It knows no
+screen; the workbench shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.sessions.analysis import analyze, breaks_of, make_runner
+from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.drift import DriftStep, DriftWatcher
+from codesmith_lab.sessions.edits import Edit, TextEdit, apply_edits, first_edited_turn
+from codesmith_lab.sessions.findings import collect_findings
+from codesmith_lab.sessions.records import Session
+from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.turns import Checkpoint, Turn, TurnRunner
+
+__all__ = ["Played", "WhatIf"]
+
+_MEMO_LIMIT = 20_000
+Blocks = tuple[Block, ...]
+
+
+class Played:
+    """Every turn of one run, with its break and its step of drift, index by index."""
+
+    __slots__ = ("breaks", "steps", "turns")
+
+    def __init__(
+        self, turns: list[Turn], breaks: list[Break | None], steps: list[DriftStep]
+    ) -> None:
+        self.turns = turns
+        self.breaks = breaks
+        self.steps = steps
+
+
+class WhatIf:
+    """A session under one model's rules, as recorded and as edited.
+
+    Parameters
+    ----------
+    session: from `load` or a recording.
+    model: whose tokenizer, rules and prices to use; None follows the session.
+    rules: id of a cache rule in place of the model's own.
+
+    `recorded` and `current` are the two runs; without edits they are the same object.
+
+    Raises UnknownModelError when nobody has rules for the model, LabError for an empty session.
+    """
+
+    def __init__(
+        self, session: Session, model: str | None = None, rules: str | None = None
+    ) -> None:
+        self.session = session
+        self.rules = rules
+        self._edits: list[Edit] = []
+        self._undone: list[Edit] = []
+        self._memo: dict[object, Block] = {}
+        self._watcher = DriftWatcher()
+        self.open(model)
+
+    runner: TurnRunner
+    recorded: Played
+    current: Played
+
+    def open(self, model: str | None) -> None:
+        """Lay the session out for a model; edits stay."""
+        runner = make_runner(self.session, model, self.rules)
+        runner.recount()
+        self.runner, self.asked = runner, model
+        self._memo.clear()
+        self._checkpoint: Checkpoint | None = None
+        turns = runner.run()
+        self.recorded = Played(turns, breaks_of(runner, turns), self._drift(turns))
+        self.replay(exact=True)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The edits in force, oldest first."""
+        return tuple(self._edits)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether an edit was taken back and nothing was done since."""
+        return bool(self._undone)
+
+    def type_text(self, edit: TextEdit) -> None:
+        """One text edit a burst of typing: strokes in the same place replace each other.
+
+        `edit.old` is what the section says now. Counts are quick (joint by joint) until `settle`.
+        """
+        last = self._edits[-1] if self._edits else None
+        if isinstance(last, TextEdit) and (last.turn, last.name, last.scope) == (
+            edit.turn,
+            edit.name,
+            edit.scope,
+        ):
+            self._edits.pop()
+            edit = replace(last, new=edit.new)
+        if edit.old != edit.new:
+            self._edits.append(edit)
+        self._undone.clear()
+        self.replay()
+
+    def push(self, edit: Edit) -> None:
+        """Put one more edit in force."""
+        self._edits.append(edit)
+        self._undone.clear()
+        self.replay(exact=True)
+
+    def undo(self) -> bool:
+        """Take the last edit back; False when there is none."""
+        if not self._edits:
+            return False
+        self._undone.append(self._edits.pop())
+        self.replay(exact=True)
+        return True
+
+    def redo(self) -> bool:
+        """Do the last undone edit again; False when there is none."""
+        if not self._undone:
+            return False
+        self._edits.append(self._undone.pop())
+        self.replay(exact=True)
+        return True
+
+    def reset(self) -> None:
+        """Drop every edit: the session as it was recorded, exactly."""
+        self._edits.clear()
+        self._undone.clear()
+        self.replay(exact=True)
+
+    def settle(self) -> bool:
+        """Count every joined text whole instead of by its joints; True when a count changed."""
+        before = [turn.prompt.total_tokens for turn in self.current.turns]
+        self.replay(exact=True)
+        return before != [turn.prompt.total_tokens for turn in self.current.turns]
+
+    def replay(self, exact: bool = False) -> None:
+        """Run every turn from the first edited one on."""
+        if len(self._memo) > _MEMO_LIMIT:
+            self._memo.clear()
+        blocks = apply_edits(self.session, self._edits, self._memo)
+        if not blocks:
+            self.current = self.recorded
+            return
+        first = first_edited_turn(self._edits, len(self.session.requests))
+        if self._checkpoint is None or self._checkpoint.at != first:
+            self._checkpoint = self.runner.checkpoint(first, self.recorded.turns)
+        turns = self.runner.run(blocks, self._checkpoint, exact)
+        # Turns before the first edited one are as they were, and so is what is known of them.
+        breaks = self.recorded.breaks[:first] + breaks_of(self.runner, turns, first)
+        steps = self.recorded.steps[:first] + self._drift(turns, first)
+        self.current = Played(turns, breaks, steps)
+
+    def report(self) -> Report:
+        """The analysis of what is in force; remedies only for the session as recorded."""
+        if not self._edits:
+            return analyze(self.session, self.asked, self.rules)
+        turns, breaks = self.current.turns, self.current.breaks
+        findings = collect_findings(self.session.requests, turns, breaks)
+        return Report(self.runner, tuple(turns), tuple(breaks), tuple(findings), ())
+
+    def _drift(self, turns: Sequence[Turn], first: int = 0) -> list[DriftStep]:
+        """Steps from turn `first` on; each re-pins, so the turn before is all one has to know."""
+        before = 1 if first else 0
+        return self._watcher.steps([t.prompt.blocks for t in turns[first - before :]])[before:]
