@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from decimal import Decimal
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
-from codesmith_lab.billing.models import known_models
 from codesmith_lab.errors import LabError
-from codesmith_lab.labs import side_views, views
+from codesmith_lab.labs import screen, views
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.analysis import rebuild_reason
 from codesmith_lab.sessions.edits import (
     SCOPES,
     STABILITIES,
     Edit,
     MoveEdit,
+    RewriteEdit,
     Scope,
     StabilityEdit,
     TextEdit,
     split_separator,
 )
 from codesmith_lab.sessions.records import Session
-from codesmith_lab.sessions.report import Report, bill_frame, total
+from codesmith_lab.sessions.remedies import Remedy
+from codesmith_lab.sessions.report import Report, bill_frame
 from codesmith_lab.sessions.turns import Turn
 from codesmith_lab.sessions.what_if import WhatIf
-from codesmith_lab.sessions.wire import find_wire, wire_sentence
 from codesmith_lab.widgets.workbench import WorkbenchWidget
 
 if TYPE_CHECKING:
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Workbench"]
 
 _SETTLE_S = 0.4
+_ADVISE_S = 0.8
 Handler = Callable[["Workbench", dict[str, Any]], None]
 
 
@@ -77,16 +76,18 @@ class Workbench(WorkbenchWidget):
         self.session = session
         self._what_if = WhatIf(session, model, rules)
         self._settling: asyncio.TimerHandle | None = None
+        self._advising: asyncio.TimerHandle | None = None
+        self._remedies: list[Remedy] | None = None
         self._seq = 0
         self._heard = 0
         self._loads = 0
         self.scope = "from_here"
         # The turn is checked against the timeline, so that comes first.
-        self.timeline = self._timeline_view()
-        self.turn = self._worst_turn()
-        self.blocks = self._blocks_view()
+        self.timeline = screen.timeline_trait(self._what_if)
+        self.turn = screen.worst_turn(self._turns)
+        self.blocks = screen.blocks_trait(self._what_if, self.turn)
         self._select_break()
-        self._show()
+        self._changed()
         self.observe(self._on_turn, "turn")
         self.observe(self._on_selected, "selected")
         self.observe(self._on_edit, "edit")
@@ -102,7 +103,7 @@ class Workbench(WorkbenchWidget):
     @model.setter
     def model(self, name: str) -> None:
         self._what_if.open(name)
-        self._show()
+        self._changed()
 
     @property
     def bill(self) -> pd.DataFrame:
@@ -131,7 +132,7 @@ class Workbench(WorkbenchWidget):
         """
         self._put_text(self._section(name), text)
         self._loads += 1
-        self._show()
+        self._changed()
 
     def undo(self) -> None:
         """Take the last edit back; without one nothing happens."""
@@ -155,7 +156,7 @@ class Workbench(WorkbenchWidget):
         self._section(name)
         self._what_if.push(MoveEdit(self.turn, name, self._reach, step))
         self._reselect(name)
-        self._show()
+        self._changed()
 
     def set_stability(self, name: str, stability: str) -> None:
         """Declare a section static, workspace, session or dynamic."""
@@ -163,7 +164,33 @@ class Workbench(WorkbenchWidget):
             raise LabError(f"a stability is one of {', '.join(STABILITIES)}, not {stability!r}")
         self._section(name)
         self._what_if.push(StabilityEdit(self.turn, name, self._reach, stability))
-        self._show()
+        self._changed()
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        """What would be cheaper than what is shown, each proved by a replay; best first."""
+        if self._remedies is None:
+            self._remedies = self._what_if.remedies()
+            self._show_advice()
+        return list(self._remedies)
+
+    def apply(self, remedy_id: str) -> None:
+        """Put an offered remedy in force, by its `id`; a second time takes it back.
+
+        Raises LabError when it is not offered now, or lies under later edits.
+        """
+        if remedy_id in [edit.id for edit in self._applied]:
+            last = self.edits[-1]
+            if not isinstance(last, RewriteEdit) or last.id != remedy_id:
+                raise LabError("other edits were made on top of it; undo these first")
+            self.undo()
+            return
+        for remedy in self.remedies:
+            if remedy.id == remedy_id:
+                self._what_if.apply(remedy)
+                self._after_history()
+                return
+        raise LabError(f"{remedy_id!r} is no remedy that is offered now; see bench.remedies")
 
     # -- what the widget sends -------------------------------------------------------------
 
@@ -171,7 +198,7 @@ class Workbench(WorkbenchWidget):
     def _on_turn(self, change: dict[str, Any]) -> None:
         name = self._selected_name
         # A row is checked against the blocks of its turn, so these come first.
-        self.blocks = self._blocks_view()
+        self.blocks = screen.blocks_trait(self._what_if, self.turn)
         if name is None or not self._reselect(name):
             self._select_break()
         self._loads += 1
@@ -212,7 +239,7 @@ class Workbench(WorkbenchWidget):
             return
         self._seq = seq
         self._put_text(self._turns[self.turn].prompt.blocks[self.selected], text)
-        self._show()
+        self._changed()
         self._settle_later()
 
     def _command(self) -> None:
@@ -228,6 +255,8 @@ class Workbench(WorkbenchWidget):
             if value not in SCOPES:
                 raise LabError(f"a scope is one of {', '.join(SCOPES)}, not {value!r}")
             self.scope = value
+        elif action == "apply":
+            self.apply(value)
         elif action in ("move_up", "move_down") and name is not None:
             self.move_section(name, -1 if action == "move_up" else 1)
         elif action == "stability" and name is not None:
@@ -250,7 +279,35 @@ class Workbench(WorkbenchWidget):
         if name is not None:
             self._reselect(name)
         self._loads += 1
+        self._changed()
+
+    @property
+    def _applied(self) -> list[RewriteEdit]:
+        return [edit for edit in self.edits if isinstance(edit, RewriteEdit)]
+
+    def _changed(self) -> None:
+        self._advise_later()
         self._show()
+
+    def _advise_later(self) -> None:
+        """Remedies cost a replay each, so they wait for a pause; what is shown meanwhile stays."""
+        self._remedies = None
+        if self._advising is not None:
+            self._advising.cancel()
+            self._advising = None
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._advising = loop.call_later(_ADVISE_S, self._advise)
+
+    def _advise(self) -> None:
+        self._advising = None
+        try:
+            self._remedies = self._what_if.remedies()
+            self._show_advice()
+        except Exception as error:  # a timer has no other place to show it
+            self.error = f"The remedies failed: {type(error).__name__}: {error}"
 
     def _settle_later(self) -> None:
         """When typing stops, count every joined text whole instead of by its joints."""
@@ -279,12 +336,6 @@ class Workbench(WorkbenchWidget):
                 return block
         raise LabError(f"turn {self.turn + 1} has no section named {name!r}")
 
-    def _worst_turn(self) -> int:
-        """The turn whose drift cost most, or the last one: where a person wants to look first."""
-        costs = [turn.repaid_usd or Decimal(turn.causes.tokens[2]) for turn in self._turns]
-        worst = max(range(len(costs)), key=lambda i: (costs[i], i))
-        return worst if costs[worst] else len(costs) - 1
-
     def _select_break(self) -> None:
         broken = self._what_if.current.breaks[self.turn]
         blocks = self._turns[self.turn].prompt.blocks
@@ -310,81 +361,21 @@ class Workbench(WorkbenchWidget):
     # -- what the widget shows -------------------------------------------------------------
 
     def _show(self) -> None:
-        now, runner = self._what_if.current, self._what_if.runner
-        turn, broken, step = (part[self.turn] for part in (now.turns, now.breaks, now.steps))
-        totals = total(runner, now.turns)
-        report = Report(runner, tuple(now.turns), tuple(now.breaks), (), ())
+        state, at = self._what_if, self.turn
         with self.hold_sync():
-            self.head = {
-                "name": self.session.name,
-                "turns_text": f"{len(self._turns):,} turns",
-                "model": self.model,
-                "models": self._models(),
-                "rules_text": runner.rule.title,
-                "drift_label": step.label,
-                "figures": views.figures_view(totals),
-                "notes": report.notes(),
-                "scope_options": [{"value": k, "label": v} for k, v in SCOPES.items()],
-                "edited": bool(self.edits),
-                "can_undo": bool(self.edits),
-                "can_redo": self._what_if.can_redo,
-            }
-            self.timeline = self._timeline_view()
-            self.blocks = self._blocks_view()
-            side: dict[str, Any] = {
-                "diagnosis": side_views.diagnosis_view(
-                    turn,
-                    broken,
-                    step,
-                    self._wire_text(turn),
-                    side_views.unit_notes(turn, runner.rule),
-                ),
-                "lines": side_views.lines_view(turn),
-                "multiple": side_views.multiple_view(self._turns, self.turn),
-                "audit": side_views.audit_view(
-                    now.turns, now.breaks, now.steps, self._rebuild_texts()
-                ),
-                "compare": side_views.compare_view(
-                    runner, now.turns, self._what_if.recorded.turns, self.turn
-                )
-                if self.edits
-                else None,
-            }
-            self.side = side
+            self.head = screen.head_trait(state, at)
+            self.timeline = screen.timeline_trait(state)
+            self.blocks = screen.blocks_trait(state, at)
+            self.side = screen.side_trait(state, at)
             self._show_editor()
-            title, cost = side["diagnosis"]["title"], side["lines"][-1]["cost_text"]
-            self.announce = f"Turn {turn.index + 1}: {title}. {cost}."
-
-    def _wire_text(self, turn: Turn) -> str:
-        """What differs in the bytes where the text is equal, of the session as recorded."""
-        wire = find_wire(turn, self.session.requests)
-        return "" if wire is None else f"Possible: {wire_sentence(wire)}."
-
-    def _timeline_view(self) -> dict[str, Any]:
-        now = self._what_if.current
-        return views.timeline_view(now.turns, now.breaks, now.steps, self._rebuild_texts())
-
-    def _blocks_view(self) -> dict[str, Any]:
-        now, at = self._what_if.current, self.turn
-        return views.blocks_view(now.turns[at], now.breaks[at], now.steps[at])
+            self._show_advice()
+            title, cost = self.side["diagnosis"]["title"], self.side["lines"][-1]["cost_text"]
+            self.announce = f"Turn {at + 1}: {title}. {cost}."
 
     def _show_editor(self) -> None:
         self.editor = views.editor_view(
             self._turns, self.turn, self.selected, self._seq, self._key()
         )
 
-    def _models(self) -> list[dict[str, str]]:
-        names = dict.fromkeys((self.model, *known_models()))
-        return [{"value": name, "label": name} for name in names]
-
-    def _rebuild_texts(self) -> list[str]:
-        texts = []
-        for request in self.session.requests:
-            reason, rebuild = rebuild_reason(request), request.rebuild or {}
-            if reason is None:
-                texts.append("")
-                continue
-            before, after = rebuild.get("before"), rebuild.get("after")
-            counts = "" if None in (before, after) else f", {before} → {after} messages"
-            texts.append(reason.replace("_", " ") + counts)
-        return texts
+    def _show_advice(self) -> None:
+        self.advice = screen.advice_trait(self._what_if, self._remedies, self.advice)

@@ -7,7 +7,7 @@ touched: edits give the blocks that the changed turns would have sent.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Literal
@@ -21,6 +21,7 @@ __all__ = [
     "STABILITIES",
     "Edit",
     "MoveEdit",
+    "RewriteEdit",
     "StabilityEdit",
     "TextEdit",
     "apply_edits",
@@ -73,7 +74,19 @@ class MoveEdit:
     step: int
 
 
-Edit = TextEdit | StabilityEdit | MoveEdit
+@dataclass(frozen=True, slots=True, eq=False)
+class RewriteEdit:
+    """Whole requests as a remedy would send them; made from the state with the edits before it.
+
+    id, title: what was applied, for programs and for people. blocks: by turn; others stay.
+    """
+
+    id: str
+    title: str
+    blocks: Mapping[int, tuple[Block, ...]]
+
+
+Edit = TextEdit | StabilityEdit | MoveEdit | RewriteEdit
 
 
 def split_separator(text: str) -> tuple[str, str]:
@@ -136,6 +149,8 @@ def merge_text(old: str, new: str, other: str) -> str:
 
 
 def _reaches(edit: Edit, turn: int) -> bool:
+    if isinstance(edit, RewriteEdit):
+        return turn in edit.blocks
     return (
         edit.scope == "all_turns"
         or turn == edit.turn
@@ -145,7 +160,13 @@ def _reaches(edit: Edit, turn: int) -> bool:
 
 def first_edited_turn(edits: Sequence[Edit], turns: int) -> int:
     """The first turn any edit reaches; `turns` when there is none."""
-    return min((0 if e.scope == "all_turns" else e.turn for e in edits), default=turns)
+    return min((_first(edit, turns) for edit in edits), default=turns)
+
+
+def _first(edit: Edit, turns: int) -> int:
+    if isinstance(edit, RewriteEdit):
+        return min(edit.blocks, default=turns)
+    return 0 if edit.scope == "all_turns" else edit.turn
 
 
 def apply_edits(
@@ -163,13 +184,17 @@ def apply_edits(
         blocks = session.requests[turn].blocks
         for edit in edits:
             if _reaches(edit, turn):
-                blocks = _apply(blocks, edit, memo)
+                blocks = _apply(turn, blocks, edit, memo)
         if blocks is not session.requests[turn].blocks:
             changed[turn] = blocks
     return changed
 
 
-def _apply(blocks: tuple[Block, ...], edit: Edit, memo: dict[object, Block]) -> tuple[Block, ...]:
+def _apply(
+    turn: int, blocks: tuple[Block, ...], edit: Edit, memo: dict[object, Block]
+) -> tuple[Block, ...]:
+    if isinstance(edit, RewriteEdit):
+        return edit.blocks[turn]
     if isinstance(edit, MoveEdit):
         return _moved(blocks, edit, memo)
     for i, block in enumerate(blocks):

@@ -39,6 +39,11 @@ class Remedy:
     message: str
     blocks: Mapping[int, tuple[Block, ...]]
 
+    @property
+    def id(self) -> str:
+        """Names the remedy within its session."""
+        return f"{self.action}:{self.block}"
+
 
 def move_section_last(requests: Sequence[Request], name: str) -> Blocks:
     """The section behind all others of the system prompt, in every request."""
@@ -94,9 +99,14 @@ _REWRITES: tuple[tuple[str, Rewrite, str], ...] = (
 
 
 def find_remedies(
-    runner: TurnRunner, turns: Sequence[Turn], findings: Sequence[Finding]
+    runner: TurnRunner,
+    turns: Sequence[Turn],
+    findings: Sequence[Finding],
+    requests: Sequence[Request] | None = None,
 ) -> list[Remedy]:
     """Remedies that save money on this session, the greatest saving first.
+
+    requests: as they are sent now, where edits changed the session's own.
 
     Every candidate is applied to every request and the whole session is billed again under the
     same rules; one that saves nothing is not offered. Empty without prices.
@@ -105,13 +115,14 @@ def find_remedies(
     if len(costs) < len(turns):
         return []
     now = sum(costs, Decimal(0))
+    requests = runner.session.requests if requests is None else requests
     names = dict.fromkeys(
         f.block for f in findings if f.zone == "pinned" and f.cls in _SECTION_FAULTS and f.tokens
     )
     remedies = []
     for name in names:
         for action, rewrite, message in _REWRITES:
-            blocks = rewrite(runner.session.requests, name)
+            blocks = rewrite(requests, name)
             replay = runner.run(blocks, exact=True)
             saves = now - sum((t.cost_usd for t in replay if t.cost_usd is not None), Decimal(0))
             if saves > 0:

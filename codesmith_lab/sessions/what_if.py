@@ -13,16 +13,22 @@ from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.analysis import analyze, breaks_of, make_runner
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.drift import DriftStep, DriftWatcher
-from codesmith_lab.sessions.edits import Edit, TextEdit, apply_edits, first_edited_turn
+from codesmith_lab.sessions.edits import (
+    Edit,
+    RewriteEdit,
+    TextEdit,
+    apply_edits,
+    first_edited_turn,
+)
 from codesmith_lab.sessions.findings import collect_findings
-from codesmith_lab.sessions.records import Session
+from codesmith_lab.sessions.records import Request, Session
+from codesmith_lab.sessions.remedies import Remedy, find_remedies
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.turns import Checkpoint, Turn, TurnRunner
 
 __all__ = ["Played", "WhatIf"]
 
 _MEMO_LIMIT = 20_000
-Blocks = tuple[Block, ...]
 
 
 class Played:
@@ -157,13 +163,31 @@ class WhatIf:
         steps = self.recorded.steps[:first] + self._drift(turns, first)
         self.current = Played(turns, breaks, steps)
 
+    def remedies(self) -> list[Remedy]:
+        """What would be cheaper than what is in force, each proved by a replay; best first."""
+        requests = self._requests_now()
+        findings = collect_findings(requests, self.current.turns, self.current.breaks)
+        return find_remedies(self.runner, self.current.turns, findings, requests)
+
+    def apply(self, remedy: Remedy) -> None:
+        """Put a remedy in force that `remedies` offered for what is in force now."""
+        self.push(RewriteEdit(remedy.id, remedy.message.rstrip("."), remedy.blocks))
+
+    def _requests_now(self) -> list[Request]:
+        changed = apply_edits(self.session, self._edits, self._memo)
+        return [
+            replace(request, blocks=changed.get(request.index, request.blocks))
+            for request in self.session.requests
+        ]
+
     def report(self) -> Report:
-        """The analysis of what is in force; remedies only for the session as recorded."""
+        """The analysis of what is in force."""
         if not self._edits:
             return analyze(self.session, self.asked, self.rules)
         turns, breaks = self.current.turns, self.current.breaks
-        findings = collect_findings(self.session.requests, turns, breaks)
-        return Report(self.runner, tuple(turns), tuple(breaks), tuple(findings), ())
+        findings = collect_findings(self._requests_now(), turns, breaks)
+        remedies = tuple(self.remedies())
+        return Report(self.runner, tuple(turns), tuple(breaks), tuple(findings), remedies)
 
     def _drift(self, turns: Sequence[Turn], first: int = 0) -> list[DriftStep]:
         """Steps from turn `first` on; each re-pins, so the turn before is all one has to know."""

@@ -83,6 +83,18 @@ def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
     assert moved.blocks["name"][SECTION + 1] == "environment"
     page.get_by_role("button", name="Reset", exact=True).first.click()
     wait_text(page, ".cslab .cs-break", plain.blocks["break"]["text"])
+
+    # A remedy is offered once typing pauses; its button puts it in force and takes it back.
+    best = plain.remedies[0]
+    wait_text(page, ".cslab .cs-advice li", best.message.rstrip("."))
+    button = page.locator(".cslab .cs-advice button").first
+    button.press("Enter")
+    cured = expected()
+    cured.apply(best.id)
+    wait_text(page, ".cslab .cs-fig", total_of(cured))
+    page.wait_for_selector('.cslab .cs-advice button[aria-pressed="true"]')
+    page.locator('.cslab .cs-advice button[aria-pressed="true"]').press("Enter")
+    wait_text(page, ".cslab .cs-fig", total_of(plain))
     assert page.locator(".cslab .cs-error:visible").count() == 0
     assert page.problems == []
 

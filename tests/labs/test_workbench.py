@@ -96,3 +96,40 @@ def test_the_first_break_says_why_its_matching_tokens_did_not_hit(bench) -> None
 def test_a_compaction_under_a_drift_is_marked(bench) -> None:
     marks = {(mark["turn"], mark["text"]) for mark in bench.timeline["marks"]}
     assert marks == {(7, "sys"), (30, "compaction")}
+
+
+def test_remedies_save_what_they_say_and_come_back(bench) -> None:
+    before = bench.bill["cost_usd"].sum()
+    offered = bench.remedies
+    assert [row["id"] for row in bench.advice["rows"]] == [remedy.id for remedy in offered]
+    best = offered[0]
+    bench.request = {"seq": 1, "action": "apply", "value": best.id}
+    assert bench.error == ""
+    assert before - bench.bill["cost_usd"].sum() == best.saves_usd
+    assert bench.advice["rows"][0] == {
+        "id": best.id,
+        "text": best.message.rstrip("."),
+        "saves_text": "",
+        "applied": True,
+    }
+    # What is left to save is worked out for the state with the remedy in it.
+    assert best.id not in [remedy.id for remedy in bench.remedies]
+    bench.request = {"seq": 2, "action": "apply", "value": best.id}
+    assert bench.edits == ()
+    assert bench.bill.equals(bench.unedited_bill)
+    bench.request = {"seq": 3, "action": "apply", "value": "no such thing"}
+    assert "no remedy that is offered" in bench.error
+
+
+def test_edits_stay_on_top_of_a_remedy_and_under_the_next(bench) -> None:
+    bench.edit_section("skills", bench.editor["text"].replace("e", "E"))
+    last = next(r for r in bench.remedies if r.action == "move_section_last")
+    bench.apply(last.id)
+    names = [b.name for b in bench._turns[22].prompt.blocks if b.kind == "section"]
+    assert names[-1] == last.block
+    bench.move_section("skills", -1)
+    with pytest.raises(lab.LabError, match="on top of it"):
+        bench.apply(last.id)
+    bench.undo()
+    bench.apply(last.id)
+    assert len(bench.edits) == 1
