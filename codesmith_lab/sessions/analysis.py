@@ -11,6 +11,7 @@ from codesmith_lab.cache.rules import CacheRule, get_rule
 from codesmith_lab.errors import LabError, UnknownModelError
 from codesmith_lab.sessions.diagnosis import Break, find_break
 from codesmith_lab.sessions.findings import collect_findings
+from codesmith_lab.sessions.reconcile import reconcile
 from codesmith_lab.sessions.records import Request, Session
 from codesmith_lab.sessions.remedies import find_remedies
 from codesmith_lab.sessions.report import Report
@@ -103,8 +104,16 @@ def analyze(session: Session, model: str | None = None, rules: str | None = None
     turns = runner.run()
     breaks = breaks_of(runner, turns)
     wires = [find_wire(turn, session.requests) for turn in turns]
-    findings = collect_findings(session.requests, turns, breaks, wires)
+    rule, exact = runner.rule, runner.tokenizer.exact
+    rows = reconcile(turns, session.requests, rule.step_tokens, exact)
+    findings = collect_findings(session.requests, turns, breaks, wires, rows, rule)
     remedies = find_remedies(runner, turns, findings)
     return Report(
-        runner, tuple(turns), tuple(breaks), tuple(findings), tuple(remedies), tuple(wires)
+        runner,
+        tuple(turns),
+        tuple(breaks),
+        tuple(findings),
+        tuple(remedies),
+        tuple(wires),
+        tuple(rows),
     )

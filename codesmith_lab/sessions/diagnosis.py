@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from codesmith_lab.cache.pieces import PieceTable, Prompt
+import numpy as np
+import numpy.typing as npt
+
+from codesmith_lab.cache.pieces import Piece, PieceTable, Prompt, common_length
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.differences import Change, classify_text, first_difference
-from codesmith_lab.sessions.json_differences import classify_json, embedded_json
+from codesmith_lab.sessions.differences import Change, first_difference
+from codesmith_lab.sessions.events import Event
+from codesmith_lab.sessions.history import history_events
+from codesmith_lab.sessions.pinned import section_events, tool_events
 from codesmith_lab.sessions.turns import Turn
 
 __all__ = ["Break", "find_break"]
 
 _END = Block("scratch", "message", "", "end of the prompt", "", b"")
+_MOST_OTHERS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +28,14 @@ class Break:
 
     piece: index of the block in the prompt (its length where the prompt simply ends).
     byte, token: 0-based, in the prompt as the provider reads it (UTF-8, framing included).
+    block: its name; "history" for an intended change of the whole history.
     line, column: 1-based, in the block's own text, in Unicode characters.
     classes: the cause first, then what else changed in the same place.
     also: sentences on further changes behind the break.
-    intended: a compaction or another signed rebuild, not a fault.
+    intended: a compaction, another signed rebuild or a new conversation, not a fault.
+    events: the causes in the same place, then those behind it, in prompt order.
+    same_rest_tokens: at the end of the changed block, as they were before. They count as new (the
+        whole block does, from the break on), and were lost all the same.
     """
 
     piece: int
@@ -41,6 +50,8 @@ class Break:
     after: str
     also: tuple[str, ...]
     intended: bool
+    events: tuple[Event, ...] = ()
+    same_rest_tokens: int = 0
 
 
 def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Break | None:
@@ -61,21 +72,74 @@ def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Bre
         inside = Change(0, *place, _brief(theirs), _brief(mine))
     before_bytes = sum(table[int(p)].n_bytes for p in turn.prompt.pieces[:at])
     byte = before_bytes + len(piece.full[: change.at].encode("utf-8"))
-    classes, intended = _classes(turn.prompt, parent, at, rebuilt)
+    events = _events(turn.prompt, parent, at, rebuilt)
+    here = [event for event in events if event.at == events[0].at]
+    intended = events[0].intended
     return Break(
         at,
         byte,
         turn.causes.break_tokens,
-        mine.zone,
-        mine.name,
+        "log" if intended else mine.zone,
+        "history" if intended else mine.name,
         inside.line,
         inside.column,
-        classes,
+        tuple(dict.fromkeys(event.cls for event in here)),
         inside.before,
         inside.after,
-        _also(turn.prompt, parent, at),
+        tuple(_also(events[len(here) :])),
         intended,
+        tuple(events[:_MOST_OTHERS]),
+        _same_rest(turn, piece, other) if here[0].now is mine else 0,
     )
+
+
+def _same_rest(turn: Turn, piece: Piece, other: Piece) -> int:
+    at, start = turn.causes.break_piece, turn.causes.break_tokens
+    if at is None or start is None:
+        return 0
+    before = int(turn.prompt.ends[at - 1]) if at else 0
+    behind = before + piece.tokens - start
+    same = common_length(piece.key[::-1], other.key[::-1]) // 4
+    return max(0, min(same, behind, other.tokens - (start - before)))
+
+
+def _events(prompt: Prompt, parent: Prompt, at: int, rebuilt: str | None) -> list[Event]:
+    """Every cause from the break on, in prompt order; never empty."""
+    now, was = prompt.blocks, parent.blocks
+    events: list[Event] = []
+    if _pinned_end(now) > at or _pinned_end(was) > at:
+        events += section_events(now, was) + tool_events(now, was)
+    mine, theirs = max(at, _pinned_end(now)), max(at, _pinned_end(was))
+    if not _extends(prompt.pieces[mine:-1], parent.pieces[theirs:-1]):
+        events += history_events(was[theirs:], now[mine:], mine, rebuilt)
+    if not events:
+        # Texts are equal and only their cutting into blocks differs.
+        block = _block(prompt, at)
+        events = [Event("shape_change", at, block.zone, block.name)]
+    clamped = [event if event.at >= at else replace(event, at=at) for event in events]
+    return sorted(clamped, key=lambda event: event.at)
+
+
+def _extends(mine: npt.NDArray[np.int32], theirs: npt.NDArray[np.int32]) -> bool:
+    return len(mine) >= len(theirs) and bool(np.array_equal(mine[: len(theirs)], theirs))
+
+
+def _pinned_end(blocks: Sequence[Block]) -> int:
+    """How many blocks lead the prompt before its messages."""
+    return next(
+        (i for i, block in enumerate(blocks) if block.kind not in ("section", "tool")), len(blocks)
+    )
+
+
+def _also(events: Sequence[Event]) -> list[str]:
+    """One sentence for each further cause, equal ones counted."""
+    counts: dict[tuple[str, str], int] = {}
+    for event in events:
+        key = (event.block, event.cls.replace("_", " "))
+        counts[key] = counts.get(key, 0) + 1
+    return [
+        f"{block}: {cls}" + (f" ({n} times)" if n > 1 else "") for (block, cls), n in counts.items()
+    ]
 
 
 def _block(prompt: Prompt, at: int) -> Block:
@@ -96,102 +160,3 @@ def _same_thing(a: Block, b: Block) -> bool:
     return (a.kind, a.role) == (b.kind, b.role) and (
         a.name == b.name or a.kind not in ("tool", "section")
     )
-
-
-def _classes(
-    prompt: Prompt, parent: Prompt, at: int, rebuilt: str | None
-) -> tuple[tuple[str, ...], bool]:
-    mine, theirs = _block(prompt, at), _block(parent, at)
-    if mine.kind == "tool" or theirs.kind == "tool":
-        return _tool_classes(prompt, parent, mine, theirs), False
-    if mine.kind == "section" or theirs.kind == "section":
-        return _section_classes(prompt, parent, mine, theirs), False
-    return _message_classes(prompt, parent, at, rebuilt)
-
-
-def _of_kind(prompt: Prompt, kind: str) -> list[Block]:
-    return [block for block in prompt.blocks if block.kind == kind]
-
-
-def _tool_classes(prompt: Prompt, parent: Prompt, mine: Block, theirs: Block) -> tuple[str, ...]:
-    now, was = _of_kind(prompt, "tool"), _of_kind(parent, "tool")
-    if Counter(b.text for b in now) == Counter(b.text for b in was):
-        return ("tool_order",)
-    names, old_names = Counter(b.name for b in now), Counter(b.name for b in was)
-    classes = []
-    if names - old_names:
-        classes.append("tool_added")
-    if old_names - names:
-        classes.append("tool_removed")
-    if classes:
-        return tuple(classes)
-    return tuple(classify_json(theirs.text, mine.text)) or ("tool_changed",)
-
-
-def _section_classes(prompt: Prompt, parent: Prompt, mine: Block, theirs: Block) -> tuple[str, ...]:
-    now, was = _of_kind(prompt, "section"), _of_kind(parent, "section")
-    if mine.name != theirs.name and Counter(b.text.strip() for b in now) == Counter(
-        b.text.strip() for b in was
-    ):
-        return ("section_moved",)
-    if mine.name == theirs.name:
-        return tuple(classify_text(theirs.text, mine.text)) or ("section_edited",)
-    if Counter(b.name for b in now) == Counter(b.name for b in was):
-        return ("section_moved", "section_edited")
-    return ("section_edited",)
-
-
-def _message_classes(
-    prompt: Prompt, parent: Prompt, at: int, rebuilt: str | None
-) -> tuple[tuple[str, ...], bool]:
-    if rebuilt is not None:
-        return ("compaction" if "compaction" in rebuilt else "rebuild",), True
-    mine, theirs = _block(prompt, at), _block(parent, at)
-    now = [b.text for b in prompt.blocks[at:]]
-    was = [b.text for b in parent.blocks[at:]]
-    kept = sum((Counter(now) & Counter(was)).values())
-    if len(was) >= 4 and len(now) < len(was) and kept <= len(was) // 2 and mine is not _END:
-        return ("compaction",), True
-    if mine is _END or (mine.text in was and theirs.text not in now):
-        return ("message_removed",), False
-    if mine.text and mine.text in was and theirs.text in now:
-        return ("block_moved",), False
-    if theirs.text in now:
-        return ("message_inserted",), False
-    if theirs.name == "image" or mine.name == "image":
-        return ("image_changed",), False
-    if _text_of(prompt, at) == _text_of(parent, at):
-        return ("shape_change",), False
-    found = _respelled(theirs.text, mine.text) or classify_text(theirs.text, mine.text)
-    return tuple(found) or ("message_edited",), False
-
-
-def _text_of(prompt: Prompt, at: int) -> str:
-    """The text of the message that block `at` belongs to, whatever its parts."""
-    number = _block(prompt, at).message
-    return "".join(b.text for b in prompt.blocks if b.kind != "section" and b.message == number)
-
-
-def _respelled(old: str, new: str) -> list[str]:
-    """Classes of JSON in two texts that was only written another way (arguments of tool calls)."""
-    (plain, was), (now_plain, now) = embedded_json(old), embedded_json(new)
-    if plain != now_plain or not was or len(was) != len(now):
-        return []
-    found: dict[str, None] = {}
-    for a, b in zip(was, now, strict=True):
-        classes = classify_json(a, b) if a != b else []
-        if a != b and not classes:
-            return []
-        found.update(dict.fromkeys(classes))
-    return list(found)
-
-
-def _also(prompt: Prompt, parent: Prompt, at: int) -> tuple[str, ...]:
-    """Pinned blocks behind the break that changed too, one sentence each."""
-    kept = {block.text for block in parent.blocks[at:]}
-    names: Sequence[str] = [
-        block.name
-        for block in prompt.blocks[at + 1 :]
-        if block.zone == "pinned" and block.text not in kept
-    ]
-    return tuple(f"{name} changed too" for name in dict.fromkeys(names))

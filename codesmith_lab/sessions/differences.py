@@ -1,25 +1,13 @@
-"""What kind of change a piece of text went through.
-
-Everything here looks at two versions of one text: a pattern that never changed is no finding, so a
-constant date is innocent. The patterns are ours; text from logs is only ever matched against them.
-"""
+"""Where two versions of one text differ, and what stands there in each."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-__all__ = ["Change", "changed_range", "classify_text", "first_difference"]
+__all__ = ["Change", "changed_range", "first_difference"]
 
 _SHOWN_CHARS = 80
-_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?|\d{10,13}(\.\d+)?")
-_DATE = re.compile(
-    r"\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
-    r"|(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d{1,2}"
-    r"|\b(mon|tues|wednes|thurs|fri|satur|sun)day\b",
-    re.IGNORECASE,
-)
-_ID = re.compile(r"(?=[^\W_]*\d)[\w-]{4,}|\d+|[0-9a-fA-F]{5,}|\b([a-z])\1{3,}\b")
 _WORDS = re.compile(r"[^\w:.+-]")
 
 
@@ -79,38 +67,3 @@ def _to_word_end(text: str, start: int, end: int) -> str:
         end += 1
     shown = text[start:end]
     return shown if len(shown) <= _SHOWN_CHARS else shown[: _SHOWN_CHARS - 1] + "…"
-
-
-def classify_text(old: str, new: str) -> list[str]:
-    """Classes of a change in running text, the most telling first; [] when only "edited" fits.
-
-    A value counts as volatile when it changed in place and both versions look like a clock, a
-    date or an identifier.
-    """
-    change = first_difference(old, new)
-    if old.split() == new.split():
-        return ["whitespace"]
-    before, after = change.before, change.after
-    if not before or not after or len(before) > 60 or len(after) > 60:
-        return []
-    if _CLOCK.search(before) and _CLOCK.search(after):
-        return ["volatile_timestamp"]
-    if _DATE.search(before) and _DATE.search(after):
-        # A clock behind a date that rolled over is still a clock.
-        return ["volatile_date" if not _clock_follows(new, change) else "volatile_timestamp"]
-    if _only_a_value(old, new) and _ID.fullmatch(_core(before)) and _ID.fullmatch(_core(after)):
-        return ["volatile_id"]
-    return []
-
-
-def _core(text: str) -> str:
-    return re.split(r"[=:]", text)[-1].strip(".,;'\"()[]")
-
-
-def _only_a_value(old: str, new: str) -> bool:
-    start, old_end, new_end = changed_range(old, new)
-    return "\n" not in old[start:old_end] + new[start:new_end]
-
-
-def _clock_follows(text: str, change: Change) -> bool:
-    return bool(_CLOCK.match(text[change.at : change.at + 40].lstrip("0123456789-/. T")))

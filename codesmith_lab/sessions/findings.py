@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from codesmith_lab.billing.prices import cost_usd
+from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.finding_text import CLASSES
+from codesmith_lab.sessions.reconcile import Reconciled, tolerance
 from codesmith_lab.sessions.records import Request
+from codesmith_lab.sessions.sightings import Sighting, on_break, on_output, on_rules, on_wire
 from codesmith_lab.sessions.turns import Turn
-from codesmith_lab.sessions.wire import WireDifference, wire_sentence
+from codesmith_lab.sessions.usage_sightings import (
+    on_counters,
+    on_scope,
+    on_settings,
+    unexplained,
+    without_content,
+)
+from codesmith_lab.sessions.volatile import clock_step_s, value_changes
+from codesmith_lab.sessions.wire import WireDifference
 
 __all__ = ["Finding", "collect_findings"]
 
-_WHAT = {
-    "volatile_timestamp": "a clock in it moved",
-    "volatile_date": "a date in it changed",
-    "volatile_id": "an identifier in it changed",
-    "section_edited": "its text changed",
-    "section_moved": "the sections came in another order",
-    "tool_added": "a tool was added",
-    "tool_removed": "a tool was removed",
-    "tool_order": "the same tools came in another order",
-    "tool_changed": "the tool's definition changed",
-    "json_key_order": "the same JSON came with its keys in another order",
-    "json_array_order": "the same JSON came with a list in another order",
-    "whitespace": "only white space changed",
-    "unicode_escape": "the same characters came escaped another way",
-    "number_format": "the same number was written another way",
-    "shape_change": "the same text came in another shape",
-    "message_edited": "an earlier message was edited",
-    "message_removed": "earlier messages were removed",
-    "message_inserted": "a message was inserted into the history",
-    "block_moved": "a block moved to another place",
-    "image_changed": "an image was replaced",
-    "rebuild": "the history was rebuilt on purpose",
-    "compaction": "the history was compacted on purpose",
-    "expired": "the cache entry's lifetime had run out",
-    "model_change": "the model changed, and each model has its own cache",
-    "below_minimum": "the prompt is shorter than the provider caches",
-}
 _CERTAINTIES = ("certain", "likely", "possible")
+_MOST_ALSO = 8
+_DEFAULT_LIFE_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +35,16 @@ class Finding:
     """One cause over the whole session.
 
     cls: a class of the published list (see the README). intended: a compaction or signed rebuild.
-    first_request: 0-based; requests: how many show it; tokens: repaid or expired tokens.
+    first_request: 0-based; requests: how many show it.
+    tokens: unchanged ones that were paid in full: repaid ones and the unchanged rest of the changed
+        block, or expired ones, or missing reads.
     cost_usd: what these tokens cost above a cache read, None without a price.
-    given_up_tokens: for intended ones, cached tokens of the parent that were dropped.
+    certainty: "certain" is seen in bytes, "likely" fits bytes, times or usage, "possible" could be.
+    given_up_tokens, read_again_tokens: for intended ones, cached tokens that were dropped, and
+        tokens that the provider had to read instead.
     at_risk_tokens: for possible ones, predicted hits that would be lost if it counts.
+    also: what else changed on the same requests, behind it: "section: class".
+    request_indices: every request that shows it.
     """
 
     cls: str
@@ -67,21 +59,9 @@ class Finding:
     given_up_tokens: int
     message: str
     at_risk_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Sighting:
-    cls: str
-    zone: str
-    block: str
-    request: int
-    tokens: int
-    cost_usd: Decimal | None
-    certainty: str = "certain"
-    intended: bool = False
-    given_up_tokens: int = 0
-    at_risk_tokens: int = 0
-    remark: str = ""
+    read_again_tokens: int = 0
+    also: tuple[str, ...] = ()
+    request_indices: tuple[int, ...] = ()
 
 
 def collect_findings(
@@ -89,130 +69,189 @@ def collect_findings(
     turns: Sequence[Turn],
     breaks: Sequence[Break | None],
     wires: Sequence[WireDifference | None] = (),
+    rows: Sequence[Reconciled | None] = (),
+    rule: CacheRule | None = None,
 ) -> list[Finding]:
-    """Findings of a run, the costliest first; each break counts under its first cause."""
-    seen: dict[tuple[str, str, str], list[_Sighting]] = {}
-    for request, turn, broken in zip(requests, turns, breaks, strict=True):
-        wire = wires[turn.index] if wires else None
-        found = _sightings(request, turn, broken, turns, requests)
-        if wire is not None:
-            found.append(_on_the_wire(request, turn, wire))
-        for sighting in found:
-            seen.setdefault((sighting.cls, sighting.zone, sighting.block), []).append(sighting)
-    findings = [_finding(sightings) for sightings in seen.values()]
+    """Findings of a run, faults before what is intended, the costliest first.
+
+    wires, rows: differences on the wire and the reconciliation, one a request, or none at all.
+    rule: the cache rule; without it only bytes and counters speak.
+    """
+    seen: list[Sighting] = []
+    for turn, broken in zip(turns, breaks, strict=True):
+        request = requests[turn.index]
+        found = on_counters(request)
+        if request.blocks:
+            found += _of_bytes(request, turn, broken, turns, requests)
+            found += _of_rules(turn, turns, requests, wires, rows, rule)
+        seen += found
+    seen += without_content(requests, turns, _default_life_s(rule))
+    groups: dict[tuple[str, str, str], list[Sighting]] = {}
+    for sighting in seen:
+        groups.setdefault((sighting.cls, sighting.zone, sighting.block), []).append(sighting)
+    findings = [_finding(_refined(group, requests), turns) for group in groups.values()]
     return sorted(
         findings,
-        key=lambda f: (f.intended, -(f.cost_usd or 0), -f.tokens, -f.at_risk_tokens),
+        key=lambda f: (
+            f.intended,
+            -(f.cost_usd or 0),
+            -f.tokens,
+            _CERTAINTIES.index(f.certainty),
+            -f.at_risk_tokens,
+            f.first_request,
+        ),
     )
 
 
-def _on_the_wire(request: Request, turn: Turn, wire: WireDifference) -> _Sighting:
-    """Equal text in other bytes: usage, where there is any, says whether it counted."""
-    cls, place = wire.classes[0], (wire.zone, wire.block)
-    remark = wire_sentence(wire)
-    read = None if request.usage is None else request.usage.cache_read_tokens
-    missing = 0 if read is None else turn.match.hit_tokens - read
-    if read is not None and wire.at_risk_tokens and missing > max(256, wire.at_risk_tokens // 2):
-        lost = min(missing, wire.at_risk_tokens)
-        rates = turn.rates
-        cost = None if rates is None else cost_usd(lost, rates.input - rates.cache_read)
-        remark += f"; usage reports {missing:,} fewer cached tokens than the text allows"
-        return _Sighting(cls, *place, turn.index, lost, cost, "likely", remark=remark)
-    if read is not None:
-        remark += "; usage shows no loss"
-    return _Sighting(
-        cls,
-        *place,
-        turn.index,
-        0,
-        None,
-        "possible",
-        at_risk_tokens=0 if read is not None else wire.at_risk_tokens,
-        remark=remark,
-    )
+def _default_life_s(rule: CacheRule | None) -> float:
+    life_s = None if rule is None else rule.lifetime("", {})
+    return _DEFAULT_LIFE_S if life_s is None else life_s
 
 
-def _sightings(
+def _of_bytes(
     request: Request,
     turn: Turn,
     broken: Break | None,
     turns: Sequence[Turn],
     requests: Sequence[Request],
-) -> list[_Sighting]:
-    found = []
-    if broken is not None and turn.parent is not None:
-        parent = turns[turn.parent]
-        gone = max(0, parent.prompt.total_tokens - turn.match.matched_tokens)
-        given_up = gone - turn.causes.tokens[2] if broken.intended else 0
-        guess = broken.intended and request.rebuild is None
-        found.append(
-            _Sighting(
-                broken.classes[0],
-                broken.zone,
-                broken.block,
-                turn.index,
-                turn.causes.tokens[2],
-                turn.repaid_usd,
-                "likely" if guess else "certain",
-                broken.intended,
-                max(0, given_up),
-            )
+) -> list[Sighting]:
+    if broken is not None:
+        return on_break(request, turn, broken, turns)
+    return on_output(request, turn, turns, requests)
+
+
+def _of_rules(
+    turn: Turn,
+    turns: Sequence[Turn],
+    requests: Sequence[Request],
+    wires: Sequence[WireDifference | None],
+    rows: Sequence[Reconciled | None],
+    rule: CacheRule | None,
+) -> list[Sighting]:
+    if rule is None:
+        return []
+    request = requests[turn.index]
+    slack = tolerance(rule.step_tokens, turn.prompt.total_tokens)
+    least = rule.minimum_tokens
+    life_s = rule.lifetime(request.model, request.settings)
+    found = on_rules(request, turn, requests, least, life_s)
+    found += on_scope(turn, turns, requests, least)
+    found += on_settings(turn, requests, rule, slack)
+    wire = wires[turn.index] if wires else None
+    if wire is not None:
+        found.append(on_wire(request, turn, wire, slack))
+    known = sum(s.tokens for s in found if s.certainty == "likely" and s.cls != "expired")
+    row = rows[turn.index] if rows else None
+    return found + unexplained(turn, request, row, known, rule.provider)
+
+
+def _refined(group: list[Sighting], requests: Sequence[Request]) -> list[Sighting]:
+    """The class that only the series of values tells: a nonce, or a number that follows the time.
+
+    An identifier that is new with every request is a nonce; a counter whose steps are those of the
+    time between requests is a clock.
+    """
+    first = group[0]
+    span = group[-1].request - first.request + 1
+    each = len(group) == span and (span >= 3 or span == len(requests) - 1)
+    if first.cls == "volatile_id" and each:
+        return [replace(s, cls="volatile_nonce") for s in group]
+    if first.cls in ("volatile_counter", "section_edited") and _follows_time(group, requests):
+        return [replace(s, cls="volatile_timestamp") for s in group]
+    return group
+
+
+def _follows_time(group: Sequence[Sighting], requests: Sequence[Request]) -> bool:
+    """Whether the one number that changed went on as the time did, three times or more."""
+    points: list[tuple[float, int]] = []
+    for sighting in group[:50]:
+        event, time = sighting.event, requests[sighting.request].time
+        if event is None or event.was is None or event.now is None or time is None:
+            return False
+        changes = value_changes(event.was.text, event.now.text)
+        if len(changes) != 1 or not changes[0].after.isdecimal():
+            return False
+        points.append((time.timestamp(), int(changes[0].after[:18])))
+    if len(points) < 3:
+        return False
+    start_s, start = points[0]
+    for unit_s in (0.001, 1.0, 60.0, 3600.0):
+        steps = [(at_s - start_s) / unit_s for at_s, _ in points]
+        near = all(
+            abs((value - start) - step) <= 1 for (_, value), step in zip(points, steps, strict=True)
         )
-        for cls in broken.classes[1:]:
-            found.append(_Sighting(cls, broken.zone, broken.block, turn.index, 0, None))
-    if broken is not None and not broken.intended and request.rebuild is not None:
-        # The clock broke the prefix first; the rebuild behind it is still told.
-        reason = str(request.rebuild.get("reason", ""))
-        cls = "compaction" if "compaction" in reason else "rebuild"
-        gone = max(0, _dropped_tokens(turn, turns))
-        found.append(_Sighting(cls, "log", "history", turn.index, 0, None, "certain", True, gone))
-    if turn.causes.tokens[4]:
-        found.append(
-            _Sighting("expired", "", "", turn.index, turn.causes.tokens[4], None, "likely")
-        )
-    if turn.parent is None and turn.index and requests[turn.index - 1].model != request.model:
-        found.append(_Sighting("model_change", "", request.model, turn.index, 0, None))
-    return found
+        # Three numbers that hardly move follow any clock.
+        if near and steps[-1] >= 3:
+            return True
+    return False
 
 
-def _dropped_tokens(turn: Turn, turns: Sequence[Turn]) -> int:
-    """Tokens of the parent's prompt that this request sends no more."""
-    if turn.parent is None:
-        return 0
-    parent = turns[turn.parent].prompt.total_tokens
-    return parent - turn.match.matched_tokens - turn.causes.tokens[2]
-
-
-def _finding(sightings: Sequence[_Sighting]) -> Finding:
-    first = sightings[0]
-    costs = [s.cost_usd for s in sightings if s.cost_usd is not None]
-    tokens = sum(s.tokens for s in sightings)
-    given_up = sum(s.given_up_tokens for s in sightings)
-    count = len(sightings)
-    certainty = max((s.certainty for s in sightings), key=_CERTAINTIES.index)
-    at_risk = sum(s.at_risk_tokens for s in sightings)
-    place = f"{first.block}: " if first.block else ""
-    times = f"on {count} requests" if count > 1 else f"on request {first.request + 1}"
-    message = f"{place}{_WHAT.get(first.cls, first.cls)} {times}"
-    if first.intended:
-        message += f"; it gave up {given_up:,} cached tokens and {tokens:,} were paid again"
-    elif tokens:
-        message += f"; {tokens:,} unchanged tokens were paid in full again"
-    if first.remark:
-        message += f"; {first.remark}"
-    if at_risk:
-        message += f"; {at_risk:,} cached tokens are lost where the provider compares bytes"
-    return Finding(
+def _finding(group: Sequence[Sighting], turns: Sequence[Turn]) -> Finding:
+    first = group[0]
+    costs = [s.cost_usd for s in group if s.cost_usd is not None]
+    tokens = sum(s.tokens for s in group)
+    again = sum(
+        turns[s.request].prompt.total_tokens - turns[s.request].match.hit_tokens
+        for s in group
+        if s.intended
+    )
+    harmless = [s for s in group if not s.tokens and s.certainty == "possible"]
+    certainty = max((s.certainty for s in group), key=_CERTAINTIES.index)
+    if len(harmless) < len(group):
+        counted = [s.certainty for s in group if s not in harmless]
+        certainty = max(counted, key=_CERTAINTIES.index)
+    finding = Finding(
         first.cls,
         first.zone,
         first.block,
         first.request,
-        count,
+        len(group),
         tokens,
         sum(costs, Decimal(0)) if costs else None,
         certainty,
         first.intended,
-        given_up,
-        message + ".",
-        at_risk,
+        sum(s.given_up_tokens for s in group),
+        "",
+        sum(s.at_risk_tokens for s in group),
+        again,
+        tuple(dict.fromkeys(text for s in group for text in s.also))[:_MOST_ALSO],
+        tuple(s.request for s in group),
     )
+    return replace(finding, message=_message(finding, group))
+
+
+def _message(finding: Finding, group: Sequence[Sighting]) -> str:
+    first = group[0]
+    place = f"{finding.block}: " if finding.block else ""
+    count = finding.requests
+    times = f"on {count} requests" if count > 1 else f"on request {finding.first_request + 1}"
+    parts = [f"{place}{CLASSES.get(finding.cls, finding.cls)} {times}{_step(finding, group)}"]
+    if finding.intended:
+        parts.append(
+            f"it gave up {finding.given_up_tokens:,} cached tokens and made the provider read "
+            f"{finding.read_again_tokens:,} tokens, {finding.tokens:,} of them unchanged"
+        )
+    elif finding.tokens:
+        parts.append(
+            f"{finding.tokens:,} {_KIND.get(finding.cls, 'unchanged')} tokens were paid "
+            "in full again"
+        )
+    if first.remark:
+        parts.append(first.remark)
+    if finding.at_risk_tokens:
+        parts.append(f"{finding.at_risk_tokens:,} cached tokens are lost where it counts")
+    return "; ".join(parts) + "."
+
+
+_KIND = {"reasoning_dropped": "generated", "below_minimum": "matching"}
+
+
+def _step(finding: Finding, group: Sequence[Sighting]) -> str:
+    """How fine a clock is, where its text shows it."""
+    event = group[-1].event
+    if finding.cls != "volatile_timestamp" or event is None or not event.was or not event.now:
+        return ""
+    clocks = [c for c in value_changes(event.was.text, event.now.text) if c.kind == "clock"]
+    if not clocks:
+        return ""
+    return " (to the second)" if clock_step_s(clocks[0].after) == 1 else " (to the minute)"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from codesmith_lab.billing.prices import catalog_version, hit_to_miss_ratio
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.findings import Finding
+from codesmith_lab.sessions.reconcile import UNCALIBRATED_SHARE, Reconciled, calibration_gap
 from codesmith_lab.sessions.remedies import Remedy
 from codesmith_lab.sessions.turns import LINES, Turn, TurnRunner
 from codesmith_lab.sessions.wire import WireDifference
@@ -75,6 +77,7 @@ class Report:
     findings_list: tuple[Finding, ...]
     remedies_list: tuple[Remedy, ...]
     wires: tuple[WireDifference | None, ...] = ()
+    reconciled: tuple[Reconciled | None, ...] = ()
 
     @cached_property
     def totals(self) -> Totals:
@@ -128,23 +131,36 @@ class Report:
             ratio = hit_to_miss_ratio(rates)
             times = "" if ratio is None else f"; a miss costs {ratio:.1f} times a hit"
             notes.append(f"Prices: of {self.price_date}, {catalog_version()}{times}.")
-        gap = self._calibration()
-        if gap is not None and abs(gap) > 0.05:
+        gap = self.calibration_gap
+        if gap is not None and not self.calibrated:
             notes.append(
-                f"Predicted and reported cache reads differ by {gap:+.1%} of the input: "
-                "savings are uncalibrated."
+                f"Predicted and reported cache reads differ by {float(gap):.1%} of the input that "
+                "nothing in the log explains: savings are uncalibrated."
             )
         return notes
 
-    def _calibration(self) -> float | None:
-        """(predicted - reported) cache reads over input, where reported; None where nothing is."""
-        pairs = [
-            (turn.causes.tokens[0], usage.cache_read_tokens, usage.input_tokens)
-            for turn, request in zip(self.turns, self.runner.session.requests, strict=True)
-            if (usage := request.usage) is not None and usage.cache_read_tokens is not None
-        ]
-        whole = sum(pair[2] for pair in pairs)
-        return sum(p[0] - (p[1] or 0) for p in pairs) / whole if whole else None
+    @property
+    def calibration_gap(self) -> Fraction | None:
+        """Cache reads that are not as predicted, as a share of the reported input, or None."""
+        return calibration_gap(self.reconciled)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether predicted and reported reads differ by no more than 5 %, or nothing is known."""
+        gap = self.calibration_gap
+        return gap is None or gap <= UNCALIBRATED_SHARE
+
+    @property
+    def reconciliation(self) -> pd.DataFrame:
+        """One row a request with counters: predicted and reported reads, and what is unexplained.
+
+        All in tokens; `unexplained` is positive where the provider read less than predicted.
+        """
+        import pandas as pd
+
+        columns = [field.name for field in fields(Reconciled)]
+        rows = [astuple(row) for row in self.reconciled if row is not None]
+        return pd.DataFrame(rows, columns=columns).set_index("request")
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract (see the README): plain values, money as decimal strings."""
@@ -170,7 +186,9 @@ _FINDING_KEYS = (
     "certainty",
     "intended",
     "given_up_tokens",
+    "read_again_tokens",
     "at_risk_tokens",
+    "also",
     "message",
 )
 
@@ -190,7 +208,9 @@ def _finding_row(f: Finding) -> dict[str, Any]:
                 f.certainty,
                 f.intended,
                 f.given_up_tokens,
+                f.read_again_tokens,
                 f.at_risk_tokens,
+                f.also,
                 f.message,
             ),
             strict=True,

@@ -61,7 +61,10 @@ def report_json(report: Report) -> dict[str, Any]:
                 "certainty": f.certainty,
                 "intended": f.intended,
                 "given_up_tokens": f.given_up_tokens,
+                "read_again_tokens": f.read_again_tokens,
                 "at_risk_tokens": f.at_risk_tokens,
+                "also": list(f.also),
+                "request_indices": list(f.request_indices),
                 "message": f.message,
             }
             for f in report.findings_list
@@ -75,6 +78,7 @@ def report_json(report: Report) -> dict[str, Any]:
             }
             for r in report.remedies_list
         ],
+        "calibrated": report.calibrated,
         "skipped": [{"line": s.line, "reason": s.reason} for s in runner.session.skipped],
         "notes": report.notes(),
     }
@@ -93,6 +97,7 @@ def _request(
             "cache_write": None if writes == (None, None) else sum(w or 0 for w in writes),
             "input_total": usage.input_tokens,
         }
+    row = report.reconciled[turn.index] if report.reconciled else None
     return {
         "index": turn.index,
         "line": request.line,
@@ -102,6 +107,7 @@ def _request(
         "lines": dict(zip(LINES, turn.lines, strict=True)),
         "cost_usd": money(turn.cost_usd),
         "reported": reported,
+        "unexplained_tokens": None if row is None else row.unexplained,
         "parent": turn.parent,
         "break": None if broken is None else _break(broken),
         "wire": None if wire is None else _wire(wire),

@@ -1,0 +1,52 @@
+"""What the finding classes mean, in words for people."""
+
+from __future__ import annotations
+
+__all__ = ["CLASSES"]
+
+CLASSES = {
+    "volatile_timestamp": "a clock in it moved",
+    "volatile_date": "a date in it changed",
+    "volatile_counter": "a counter in it went on",
+    "volatile_id": "an identifier in it changed",
+    "volatile_nonce": "a value in it is new with every request",
+    "volatile_path": "a path in it changed",
+    "section_edited": "its text changed",
+    "section_added": "the section was added",
+    "section_removed": "the section was removed",
+    "section_moved": "the sections came in another order",
+    "tool_added": "a tool was added",
+    "tool_removed": "a tool was removed",
+    "tool_order": "the same tools came in another order",
+    "tool_changed": "the tool's definition changed",
+    "json_key_order": "the same JSON came with its keys in another order",
+    "json_array_order": "the same JSON came with a list in another order",
+    "whitespace": "only white space changed",
+    "unicode_escape": "the same characters came escaped another way",
+    "number_format": "the same number was written another way",
+    "shape_change": "the same text came in another shape",
+    "message_edited": "an earlier message was edited",
+    "message_removed": "earlier messages were removed",
+    "message_inserted": "a message was inserted into the history",
+    "block_moved": "a block moved to another place",
+    "image_changed": "an image was replaced",
+    "reasoning_dropped": "the model's reasoning was not sent back",
+    "rebuild": "the history was rebuilt on purpose",
+    "compaction": "the history was compacted on purpose",
+    "new_conversation": "another conversation began",
+    "expired": "the cache entry's lifetime had run out",
+    "model_change": "the model changed, and each model has its own cache",
+    "provider_change": "another provider served the request, and each has its own cache",
+    "routing": "the request reached another cache",
+    "setting_change": "a setting changed that is part of what is cached",
+    "tool_choice_change": "tool_choice changed",
+    "below_minimum": "the prompt is shorter than the provider caches",
+    "server_side": "the provider read less than the bytes allow",
+    "usage_overlap": "usage counts the same tokens as read and as written or plain",
+    "duplicate_usage": "the log records the usage of one response more than once",
+    "too_many_breakpoints": "it has more cache breakpoints than the provider takes",
+    "lookback_exceeded": "the last entry lies further back than a breakpoint looks",
+    "breakpoint_after_volatile": "the cache breakpoint stands behind text that changes every time",
+    "unmarked": "it matched, and no cache breakpoint covers it",
+}
+"""Finding classes and what each says of its block. The list grows; names never change meaning."""

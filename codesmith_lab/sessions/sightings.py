@@ -1,0 +1,285 @@
+"""One cause on one request: what bytes and rules prove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+
+from codesmith_lab.billing.prices import cost_usd
+from codesmith_lab.cache.causes import EXPIRED, REPAID, ROUNDING
+from codesmith_lab.cache.pieces import Prompt
+from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.events import Event
+from codesmith_lab.sessions.history import history_events
+from codesmith_lab.sessions.records import Request
+from codesmith_lab.sessions.turns import Turn
+from codesmith_lab.sessions.wire import WireDifference, wire_sentence
+
+__all__ = ["Sighting", "lost_usd", "on_break", "on_output", "on_wire"]
+
+_FREE = ("new_conversation", "message_removed")
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One cause on one request; the fields are those of `Finding`.
+
+    remark: more than the class says, for the message. also: what else changed, behind it.
+    """
+
+    cls: str
+    zone: str
+    block: str
+    request: int
+    tokens: int = 0
+    cost_usd: Decimal | None = None
+    certainty: str = "certain"
+    intended: bool = False
+    given_up_tokens: int = 0
+    at_risk_tokens: int = 0
+    remark: str = ""
+    also: tuple[str, ...] = ()
+    event: Event | None = None
+
+
+def lost_usd(turn: Turn, tokens: int) -> Decimal | None:
+    """What tokens cost above a cache read when they were paid as plain input."""
+    if turn.rates is None:
+        return None
+    return cost_usd(tokens, turn.rates.input) - cost_usd(tokens, turn.rates.cache_read)
+
+
+def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn]) -> list[Sighting]:
+    """The first cause of a break, with what else changed; an intended one behind it too."""
+    if not broken.events or turn.parent is None:
+        return []
+    first = broken.events[0]
+    if first.intended and first.cls in _FREE:
+        return []
+    parent = turns[turn.parent]
+    gone = max(0, parent.prompt.total_tokens - turn.match.matched_tokens)
+    repaid = turn.causes.tokens[REPAID]
+    rest = 0 if first.intended else broken.same_rest_tokens
+    name = broken.block if first.zone != "pinned" else first.block
+    sighting = Sighting(
+        first.cls,
+        broken.zone,
+        name,
+        turn.index,
+        repaid + rest,
+        _sum(turn.repaid_usd, lost_usd(turn, rest)),
+        "likely" if first.intended and request.rebuild is None else "certain",
+        first.intended,
+        max(0, gone - repaid) if first.intended else 0,
+        0,
+        _shrunk(turn, first),
+        tuple(dict.fromkeys((*broken.classes[1:], *broken.also))),
+        first,
+    )
+    found = [sighting if first.intended else _acquitted(request, turn, sighting)]
+    for event in broken.events:
+        if event.intended and not first.intended and event.cls not in _FREE:
+            certainty = "certain" if request.rebuild is not None else "likely"
+            dropped = max(0, gone - repaid)
+            found.append(
+                Sighting(
+                    event.cls,
+                    "log",
+                    "history",
+                    turn.index,
+                    0,
+                    None,
+                    certainty,
+                    True,
+                    dropped,
+                    remark=f"the prefix had broken before it, in {name}",
+                )
+            )
+    return found
+
+
+def _sum(a: Decimal | None, b: Decimal | None) -> Decimal | None:
+    return None if a is None or b is None else a + b
+
+
+def _acquitted(request: Request, turn: Turn, sighting: Sighting) -> Sighting:
+    """Usage that shows reads behind the break says that the provider does not count it."""
+    read = None if request.usage is None else request.usage.cache_read_tokens
+    if read is None or not sighting.tokens:
+        return sighting
+    beyond = read - turn.match.hit_tokens
+    if 2 * beyond < sighting.tokens:
+        return sighting
+    remark = f"usage reports {read:,} cached tokens all the same, so it did no harm here"
+    return replace(sighting, tokens=0, cost_usd=None, certainty="possible", remark=remark)
+
+
+def _shrunk(turn: Turn, event: Event) -> str:
+    """An old message cut short saves tokens on every later request, and costs once."""
+    if event.was is None or event.now is None or event.zone == "pinned" or not turn.rates:
+        return ""
+    was, now = len(event.was.text), len(event.now.text)
+    if event.cls != "message_edited" or now * 2 > was or not turn.repaid_usd:
+        return ""
+    saved = turns_saved_tokens(turn, event)
+    if saved <= 0:
+        return ""
+    each = cost_usd(saved, turn.rates.cache_read)
+    if not each:
+        return ""
+    back = -(-turn.repaid_usd // each)
+    return (
+        f"the prompt got {saved:,} tokens shorter, which as cache reads pays the loss back after "
+        f"{back:,} further requests"
+    )
+
+
+def turns_saved_tokens(turn: Turn, event: Event) -> int:
+    """Tokens by which the edited block is shorter than it was."""
+    parent = turn.parent_prompt
+    if parent is None:
+        return 0
+    for i, block in enumerate(parent.blocks):
+        if block is event.was and event.at < len(turn.prompt.tokens):
+            return int(parent.tokens[i]) - int(turn.prompt.tokens[event.at])
+    return 0
+
+
+def on_wire(request: Request, turn: Turn, wire: WireDifference, slack: int) -> Sighting:
+    """Equal text in other bytes: usage, where there is any, says whether it counted."""
+    sighting = Sighting(
+        wire.classes[0],
+        wire.zone,
+        wire.block,
+        turn.index,
+        certainty="possible",
+        at_risk_tokens=wire.at_risk_tokens,
+        remark=wire_sentence(wire),
+    )
+    return weighed(request, turn, sighting, slack)
+
+
+def weighed(request: Request, turn: Turn, sighting: Sighting, slack: int) -> Sighting:
+    """A possible cause in the light of usage: likely where reads are missing, harmless if not."""
+    usage, risk = request.usage, sighting.at_risk_tokens
+    if usage is None or usage.cache_read_tokens is None:
+        return sighting
+    missing = turn.match.hit_tokens - usage.cache_read_tokens
+    if risk and missing > max(slack, risk // 2):
+        lost = min(missing, risk)
+        more = f"usage reports {missing:,} fewer cached tokens than the text allows"
+        return replace(
+            sighting,
+            tokens=lost,
+            cost_usd=lost_usd(turn, lost),
+            certainty="likely",
+            at_risk_tokens=0,
+            remark=_joined(sighting.remark, more),
+        )
+    return replace(
+        sighting, at_risk_tokens=0, remark=_joined(sighting.remark, "usage shows no loss")
+    )
+
+
+def _joined(*remarks: str) -> str:
+    return "; ".join(r for r in remarks if r)
+
+
+def on_rules(
+    request: Request, turn: Turn, requests: Sequence[Request], least: int, lifetime_s: float | None
+) -> list[Sighting]:
+    """Expiry, and prompts too short to be cached.
+
+    least: tokens of the rule's shortest hit. lifetime_s: of this request's entries.
+    """
+    found = []
+    expired = turn.causes.tokens[EXPIRED]
+    if expired:
+        found.append(
+            Sighting(
+                "expired",
+                "",
+                "",
+                turn.index,
+                expired,
+                lost_usd(turn, expired),
+                "likely",
+                remark=_gap(request, turn, requests, lifetime_s),
+            )
+        )
+    short = turn.prompt.total_tokens < least
+    if short and not turn.match.hit_tokens and 2 * turn.match.live_tokens > least // 2:
+        lost = min(turn.causes.tokens[ROUNDING], turn.match.live_tokens)
+        if 2 * lost > turn.prompt.total_tokens:
+            found.append(
+                Sighting(
+                    "below_minimum",
+                    "",
+                    "",
+                    turn.index,
+                    lost,
+                    lost_usd(turn, lost),
+                    remark=f"hits begin at {least:,} tokens",
+                )
+            )
+    return found
+
+
+def _gap(
+    request: Request, turn: Turn, requests: Sequence[Request], lifetime_s: float | None
+) -> str:
+    parent = None if turn.parent is None else requests[turn.parent].time
+    if parent is None or request.time is None or lifetime_s is None:
+        return ""
+    seconds = (request.time - parent).total_seconds()
+    return f"{seconds:,.0f} s start to start, where an entry lives {lifetime_s:,.0f} s"
+
+
+def on_output(
+    request: Request, turn: Turn, turns: Sequence[Turn], requests: Sequence[Request]
+) -> list[Sighting]:
+    """A reply that was not sent back as it was generated: what follows its prompt is no hit.
+
+    The request is still a perfect extension of the earlier one; only the stored output is left.
+    """
+    parent = turn.parent_prompt
+    if turn.parent is None or parent is None or turn.causes.break_piece is not None:
+        return []
+    at, output = len(parent.blocks), requests[turn.parent].output
+    if not output or turn.match.pieces > at or at >= len(turn.prompt.blocks):
+        return []
+    mine = turn.prompt.blocks[at : at + len(output)]
+    if not mine or mine[0].role != "assistant":
+        return []
+    events = [e for e in history_events(output, mine, at, None) if not e.intended]
+    if not events or events[0].cls in ("message_inserted", "block_moved"):
+        return []
+    end = at + sum(block.role == "assistant" for block in mine)
+    start = max(turn.match.matched_tokens, int(turn.prompt.ends[at - 1]) if at else 0)
+    lost = max(0, int(turn.prompt.ends[end - 1]) - start)
+    return [
+        Sighting(
+            events[0].cls,
+            mine[0].zone,
+            mine[0].name,
+            turn.index,
+            lost,
+            lost_usd(turn, lost),
+            remark="the prompt is kept, only the stored reply behind it is not hit",
+            also=tuple(dict.fromkeys(e.cls for e in events[1:])),
+            event=events[0],
+        )
+    ]
+
+
+def common_tokens(a: Prompt, b: Prompt) -> int:
+    """Tokens of the whole blocks that two prompts begin with."""
+    n = min(len(a.pieces), len(b.pieces)) - 1
+    if n <= 0:
+        return 0
+    differs = np.flatnonzero(a.pieces[:n] != b.pieces[:n])
+    at = int(differs[0]) if len(differs) else n
+    return int(a.ends[at - 1]) if at else 0
