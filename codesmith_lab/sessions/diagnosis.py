@@ -89,7 +89,7 @@ def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Bre
         tuple(_also(events[len(here) :])),
         intended,
         tuple(events[:_MOST_OTHERS]),
-        _same_rest(turn, piece, other) if here[0].now is mine else 0,
+        _same_rest(turn, piece, other) if here[0].has is mine else 0,
     )
 
 

@@ -18,7 +18,7 @@ class Event:
     cls: a finding class. at: index of the block in the new prompt, where it stands or stood.
     detail: a few words for people, "" where the class says all.
     intended: a compaction, a signed rebuild or a new conversation: no fault.
-    was, now: the two versions of the block, where there are two.
+    was, has: the two versions of the block, before and after, where there are two.
     """
 
     cls: str
@@ -28,7 +28,7 @@ class Event:
     detail: str = ""
     intended: bool = False
     was: Block | None = None
-    now: Block | None = None
+    has: Block | None = None
 
 
 def text_classes(old: str, new: str, edited: str) -> list[str]:

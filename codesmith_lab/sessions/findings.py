@@ -166,9 +166,9 @@ def _follows_time(group: Sequence[Sighting], requests: Sequence[Request]) -> boo
     points: list[tuple[float, int]] = []
     for sighting in group[:50]:
         event, time = sighting.event, requests[sighting.request].time
-        if event is None or event.was is None or event.now is None or time is None:
+        if event is None or event.was is None or event.has is None or time is None:
             return False
-        changes = value_changes(event.was.text, event.now.text)
+        changes = value_changes(event.was.text, event.has.text)
         if len(changes) != 1 or not changes[0].after.isdecimal():
             return False
         points.append((time.timestamp(), int(changes[0].after[:18])))
@@ -249,9 +249,9 @@ _KIND = {"reasoning_dropped": "generated", "below_minimum": "matching"}
 def _step(finding: Finding, group: Sequence[Sighting]) -> str:
     """How fine a clock is, where its text shows it."""
     event = group[-1].event
-    if finding.cls != "volatile_timestamp" or event is None or not event.was or not event.now:
+    if finding.cls != "volatile_timestamp" or event is None or not event.was or not event.has:
         return ""
-    clocks = [c for c in value_changes(event.was.text, event.now.text) if c.kind == "clock"]
+    clocks = [c for c in value_changes(event.was.text, event.has.text) if c.kind == "clock"]
     if not clocks:
         return ""
     return " (to the second)" if clock_step_s(clocks[0].after) == 1 else " (to the minute)"

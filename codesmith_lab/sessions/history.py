@@ -166,7 +166,7 @@ def _faults(
             for j in new[len(here) :]:
                 block = now[j]
                 events.append(
-                    Event("message_inserted", base + j, block.zone, block.name, now=block)
+                    Event("message_inserted", base + j, block.zone, block.name, has=block)
                 )
     return sorted(events, key=lambda event: event.at)
 

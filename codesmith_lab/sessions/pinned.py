@@ -25,7 +25,7 @@ def tool_events(now: Sequence[Block], was: Sequence[Block]) -> list[Event]:
         return []
     pairs, added, removed = _paired(mine, theirs)
     events = [
-        Event("tool_added", i, "pinned", "tools", block.name, now=block) for i, block in added
+        Event("tool_added", i, "pinned", "tools", block.name, has=block) for i, block in added
     ]
     start = mine[0][0] if mine else _first_place(now, theirs)
     for i, block in removed:
@@ -61,7 +61,7 @@ def section_events(now: Sequence[Block], was: Sequence[Block]) -> list[Event]:
     fresh, lost = {i for (i, _), _ in renamed}, {i for _, (i, _) in renamed}
     for i, block in added:
         if i not in fresh:
-            events.append(Event("section_added", i, "pinned", block.name, now=block))
+            events.append(Event("section_added", i, "pinned", block.name, has=block))
     start = mine[0][0] if mine else _first_place(now, theirs)
     for i, block in removed:
         if i not in lost:

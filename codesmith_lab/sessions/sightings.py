@@ -119,9 +119,9 @@ def _acquitted(request: Request, turn: Turn, sighting: Sighting) -> Sighting:
 
 def _shrunk(turn: Turn, event: Event) -> str:
     """An old message cut short saves tokens on every later request, and costs once."""
-    if event.was is None or event.now is None or event.zone == "pinned" or not turn.rates:
+    if event.was is None or event.has is None or event.zone == "pinned" or not turn.rates:
         return ""
-    was, now = len(event.was.text), len(event.now.text)
+    was, now = len(event.was.text), len(event.has.text)
     if event.cls != "message_edited" or now * 2 > was or not turn.repaid_usd:
         return ""
     saved = turns_saved_tokens(turn, event)
