@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     # The same names for type checkers and editors; a test holds the two lists equal.
     from codesmith_lab import errors as errors
     from codesmith_lab import samples as samples
+    from codesmith_lab.capacity import CapacityConfig as CapacityConfig
+    from codesmith_lab.capacity import CapacityController as CapacityController
+    from codesmith_lab.capacity import CapacityObservation as CapacityObservation
     from codesmith_lab.errors import InputError as InputError
     from codesmith_lab.errors import LabError as LabError
     from codesmith_lab.errors import UnknownModelError as UnknownModelError
@@ -54,6 +57,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "AppendLog": "zones",
     "Block": "prompt",
+    "CapacityConfig": "capacity",
+    "CapacityController": "capacity",
+    "CapacityObservation": "capacity",
     "FrozenPrefix": "zones",
     "InputError": "errors",
     "LabError": "errors",

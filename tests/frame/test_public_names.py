@@ -14,6 +14,9 @@ import codesmith_lab
 PUBLIC = [
     "AppendLog",
     "Block",
+    "CapacityConfig",
+    "CapacityController",
+    "CapacityObservation",
     "FrozenPrefix",
     "InputError",
     "LabError",

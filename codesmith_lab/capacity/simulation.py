@@ -1,0 +1,122 @@
+"""A controller run over recorded observations: what it would have wanted and done.
+
+The loop is the engine's: a turn starts when the turn number changes, every row is observed and
+decided, and a decision is carried out where its point allows it. Before a request only a refresh
+can be carried out, after a tool only a replay or a replan; a decision at the other point is only
+reported. Source: the checkpoints of the reference's engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from codesmith_lab.capacity.config import CapacityConfig
+from codesmith_lab.capacity.controller import (
+    ACTIONS,
+    REASONS,
+    Action,
+    CapacityController,
+    CapacityDecision,
+    CapacitySnapshot,
+)
+from codesmith_lab.capacity.formulas import CapacityObservation, Phase
+from codesmith_lab.capacity.observations import ObservationTable
+from codesmith_lab.errors import LabError
+
+__all__ = ["POINT_OF", "Step", "Trial", "simulate"]
+
+POINT_OF: dict[Action, Phase] = {
+    "targeted_context_refresh": "pre_turn",
+    "verify_with_tool_replay": "post_tool",
+    "verify_and_replan": "post_tool",
+}
+"""The point at which the engine carries an intervention out."""
+_ACTION_NAMES = dict(
+    zip(ACTIONS, ("no intervention", "a refresh", "a tool replay", "a replan"), strict=True)
+)
+_POINT_NAMES = {"pre_turn": "before a request", "post_tool": "after a tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One observation and what came of it.
+
+    snapshot: None when the controller is off. decision: with its reason.
+    done: what was carried out, "no_intervention" for nothing.
+    """
+
+    session: int
+    observation: CapacityObservation
+    phase: Phase
+    snapshot: CapacitySnapshot | None
+    decision: CapacityDecision
+    done: Action
+
+    @property
+    def held_back(self) -> bool:
+        """Decided, but not at this point of a turn."""
+        return self.decision.action != self.done
+
+    def why(self) -> str:
+        """What was wanted, what was done and what stood in the way, as one sentence."""
+        wanted, reason = self.decision.wanted, self.decision.reason
+        if self.held_back:
+            name = _ACTION_NAMES[self.decision.action]
+            point = _POINT_NAMES[POINT_OF[self.decision.action]]
+            return f"Wanted {name}, did nothing: it is only carried out {point} ({reason})."
+        told = REASONS.get(reason, reason)
+        if self.done != "no_intervention":
+            return f"Wanted {_ACTION_NAMES[wanted]} and did it: {told} ({reason})."
+        if wanted != "no_intervention":
+            return f"Wanted {_ACTION_NAMES[wanted]}, did nothing: {told} ({reason})."
+        return f"Wanted and did nothing: {told} ({reason})."
+
+
+class Trial:
+    """One session under a controller, row by row, for callers that change the rows on the way."""
+
+    def __init__(self, config: CapacityConfig, session: int = 0) -> None:
+        self.controller = CapacityController(config)
+        self._session = session
+        self._turn: int | None = None
+
+    def step(
+        self, observation: CapacityObservation, phase: Phase, replay_fails: bool = False
+    ) -> Step:
+        """Observe, decide, and mark what is carried out at this point.
+
+        Raises LabError for a turn that goes back.
+        """
+        controller, turn = self.controller, observation.turn_index
+        if self._turn is not None and turn < self._turn:
+            raise LabError(
+                f"turn {turn} comes after turn {self._turn}, but turns never go back; "
+                "sort the observations by time"
+            )
+        if turn != self._turn:
+            controller.mark_turn_start(turn)
+            self._turn = turn
+        snapshot = controller.observe(observation, phase)
+        decision = controller.decide(turn, snapshot)
+        done: Action = "no_intervention"
+        if POINT_OF.get(decision.action) == phase:
+            done = decision.action
+            if done == "verify_with_tool_replay" and replay_fails:
+                controller.mark_replay_failed(turn)
+            controller.mark_intervention_applied(turn, done)
+        return Step(self._session, observation, phase, snapshot, decision, done)
+
+
+def simulate(config: CapacityConfig, table: ObservationTable) -> list[Step]:
+    """Every row of every session, each session with a controller of its own.
+
+    The clear form; `sweep` gives the same counts for many configurations at once.
+    """
+    steps = []
+    for session, (start, end) in enumerate(zip(table.starts, table.ends, strict=True)):
+        trial = Trial(config, session)
+        steps += [
+            trial.step(table.observation(row), table.phase(row), bool(table.replay_fails[row]))
+            for row in range(start, end)
+        ]
+    return steps
