@@ -51,7 +51,7 @@ class OrderCost:
     hit_tokens: read from the cache.
     new_tokens: changed content, which no order saves.
     repaid_tokens: unchanged content behind a change, paid again: what the order decides.
-    rounding_tokens: unchanged and before any change, but not a whole unit.
+    rounding_tokens: unchanged and before any change, but not a whole unit, or not stored yet.
     survival: for each section, the probability that it and all before it are unchanged.
     deviation_tokens: standard deviation of one request's hit tokens.
     rounding_doubt_tokens: by how much the hit may be off where sizes vary between requests, so
@@ -82,29 +82,44 @@ class OrderCost:
         return _Z_99 * self.deviation_tokens / sqrt(requests) + self.rounding_doubt_tokens
 
 
-def order_cost(order: Sequence[SectionStats], units: CacheUnits = ANY_LENGTH) -> OrderCost:
+def order_cost(
+    order: Sequence[SectionStats], units: CacheUnits = ANY_LENGTH, stored_units: bool = False
+) -> OrderCost:
     """Expected tokens of a request whose sections stand in this order, in O(sections).
 
     With P(k) the product of (1 - p) over the first k sections, the first change lies in section k
     with probability P(k - 1) * p(k); then the cache serves the whole units of what stands before
     that change. With probability P(n) nothing changed and the whole units of all are served.
+
+    stored_units: the cache serves only what ends where an earlier request ended or parted from
+    another. A parting at section k finds its place stored unless it is the first one behind this
+    content of the sections before it, which has the probability (1 - c) / (1 - c * (1 - p)) with
+    c = P(k - 1); then it falls back to the place before. That is the long-run mean; the first
+    requests of a session find less.
     """
     start, reach = 0, 1.0
     hit = square = kept = new = unchanged = 0.0
+    fallback = fallback_square = 0.0
     survival = []
     for section in order:
         p, size, head = section.change_probability, section.size_tokens, section.head_tokens
-        served = units.floor(start + head)
-        chance = reach * p
-        hit += chance * served
-        square += chance * served * served
+        served = float(units.floor(start + head))
+        mean, mean_square = served, served * served
+        if stored_units and reach < 1:
+            first = (1 - reach) / (1 - reach * (1 - p))
+            mean = (1 - first) * served + first * fallback
+            mean_square = (1 - first) * served * served + first * fallback_square
+        if p:
+            fallback, fallback_square = mean, mean_square
+        hit += reach * p * mean
+        square += reach * p * mean_square
         kept += reach * section.value_tokens
         unchanged += section.value_tokens
         new += p * (size - head)
         reach *= 1 - p
         start += size
         survival.append(reach)
-    served = units.floor(start)
+    served = float(units.floor(start))
     hit += reach * served
     square += reach * served * served
     return OrderCost(

@@ -20,8 +20,9 @@ __all__ = ["best_by_subsets", "subset_sums"]
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
 
-# Of two orders with equal hits the one that keeps more before rounding wins.
-_TIE = 1e-9
+# Of two orders with equal hits the one that keeps more before rounding wins, then today's.
+_TIE = 1e-8
+_NOISE = 1e-9
 
 
 def subset_sums(values: Sequence[int]) -> Longs:
@@ -62,7 +63,7 @@ def best_by_subsets(
     last = np.full(1 << n, -1, np.int8)
     for at in range(n):
         layer = masks[by_count[edges[at + 1] : edges[at + 2]]]
-        for i, section in enumerate(sections):
+        for i, section in reversed(list(enumerate(sections))):
             if resolved.place[i] not in (None, at):
                 continue
             ends = layer[layer >> i & 1 == 1]
@@ -75,7 +76,7 @@ def best_by_subsets(
             served = _floor(units, start[rest] + section.head_tokens)
             gain = reach[rest] * (p * served + _TIE * section.value_tokens)
             found = best[rest] + gain
-            better = found > best[ends]
+            better = found > best[ends] + _NOISE
             best[ends[better]] = found[better]
             last[ends[better]] = i
     order: list[int] = []
