@@ -15,7 +15,7 @@ from codesmith_lab.prompt.ordering.constraints import ResolvedConstraints
 from codesmith_lab.prompt.ordering.cost import CacheUnits
 from codesmith_lab.prompt.ordering.stats import SectionStats
 
-__all__ = ["best_by_subsets", "subset_sums"]
+__all__ = ["best_by_subsets", "subset_products", "subset_sums"]
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -33,7 +33,8 @@ def subset_sums(values: Sequence[int]) -> Longs:
     return sums
 
 
-def _subset_products(values: Sequence[float]) -> Floats:
+def subset_products(values: Sequence[float]) -> Floats:
+    """The product over each subset, indexed by its bit mask."""
     products = np.ones(1)
     for value in values:
         products = np.concatenate([products, products * value])
@@ -50,7 +51,7 @@ def best_by_subsets(
 ) -> tuple[int, ...]:
     """The order with the most expected hit tokens; time and memory grow with 2^sections."""
     n = len(sections)
-    reach = _subset_products([1 - s.change_probability for s in sections])
+    reach = subset_products([1 - s.change_probability for s in sections])
     start = subset_sums([s.size_tokens for s in sections])
     masks = np.arange(1 << n, dtype=np.int64)
     count = np.zeros(1, np.int64)
