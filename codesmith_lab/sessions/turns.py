@@ -150,6 +150,18 @@ class TurnRunner:
         self._play(state, len(self.session.requests), blocks or {}, exact)
         return state.turns
 
+    def scope_of(self, request: Request) -> str:
+        """The cache a request belongs to."""
+        return self._scope(request)
+
+    def output_of(self, index: int) -> npt.NDArray[np.int32]:
+        """Piece numbers of a request's response; empty where the log holds none."""
+        return self._outputs[index]
+
+    def rates_of(self, index: int, total_tokens: int) -> Rates | None:
+        """The prices of a request with that many input tokens, or None."""
+        return self._rates(self.session.requests[index].time, total_tokens)
+
     def reported_usd(self, index: int) -> Decimal | None:
         """The bill from a request's reported counters; None without counters or prices."""
         request = self.session.requests[index]

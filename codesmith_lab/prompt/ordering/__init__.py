@@ -1,0 +1,1 @@
+"""The order of prompt sections: what an order costs, and which order costs least."""
