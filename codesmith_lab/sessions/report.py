@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import date
@@ -131,6 +132,8 @@ class Report:
             ratio = hit_to_miss_ratio(rates)
             times = "" if ratio is None else f"; a miss costs {ratio:.1f} times a hit"
             notes.append(f"Prices: of {self.price_date}, {catalog_version()}{times}.")
+        read = Counter(n for r in self.runner.session.requests for n in dict.fromkeys(r.notes))
+        notes += [f"Reading: {text} ({n:,} request{'s'[: n != 1]})." for text, n in read.items()]
         gap = self.calibration_gap
         if gap is not None and not self.calibrated:
             notes.append(

@@ -38,10 +38,15 @@ def _escaped(ch: str) -> str:
 
 
 def dollars(value: Decimal | None, places: int = 4) -> str:
-    """Dollars with a sign before the currency mark; "no price" for None."""
+    """Dollars with a sign before the currency mark; "no price" for None.
+
+    An amount too small for `places` keeps two digits that tell something instead of showing zero.
+    """
     if value is None:
         return "no price"
     sign = "−" if value < 0 else ""
+    if value and abs(value) < Decimal(1).scaleb(-places):
+        places = 1 - value.adjusted()
     return f"{sign}${abs(value):.{places}f}"
 
 
