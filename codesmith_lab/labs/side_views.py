@@ -16,6 +16,7 @@ from codesmith_lab.sessions.turns import Turn, TurnRunner
 
 __all__ = [
     "audit_view",
+    "breaks_history",
     "compare_view",
     "diagnosis_view",
     "lines_view",
@@ -130,6 +131,12 @@ def multiple_view(turns: Sequence[Turn], at: int) -> Dict | None:
     }
 
 
+def breaks_history(turn: Turn) -> bool:
+    """Whether a turn leaves its parent behind the pinned prefix; asked before the cause is."""
+    at, blocks = turn.causes.break_piece, turn.prompt.blocks
+    return at is not None and (at >= len(blocks) or blocks[at].zone != "pinned")
+
+
 def audit_view(
     turns: Sequence[Turn],
     breaks: Sequence[Break | None],
@@ -156,7 +163,7 @@ def audit_view(
             start, count = (i, 1) if start is None else (start, count + 1)
         if i < len(turns) and rebuilds[i]:
             rows.append({"turn_text": f"turn {i + 1}", "turn": i, "text": rebuilds[i]})
-        elif i < len(turns) and (broken := breaks[i]) is not None and broken.zone != "pinned":
+        elif i < len(turns) and breaks_history(turns[i]) and (broken := breaks[i]) is not None:
             rows.append(
                 {
                     "turn_text": f"turn {i + 1}",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codesmith_lab.cache.causes import CAUSES
-from codesmith_lab.labs.side_views import signed
+from codesmith_lab.labs.side_views import breaks_history, signed
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.differences import changed_range
@@ -63,14 +63,14 @@ def timeline_view(
     """
     marks: list[Dict] = []
     drifting = False
-    for turn, broken in zip(turns, breaks, strict=True):
+    for turn in turns:
         label = drift[turn.index].label
         signed = rebuilds[turn.index]
         if signed:
             # Under a drift the break lies before the history; it was rebuilt all the same.
             text = "compaction" if "compaction" in signed else "rebuild"
             marks.append({"turn": turn.index, "text": text, "tone": ""})
-        elif broken is not None and broken.intended:
+        elif breaks_history(turn) and (broken := breaks[turn.index]) and broken.intended:
             marks.append({"turn": turn.index, "text": broken.classes[0], "tone": ""})
         elif label and not drifting:
             marks.append({"turn": turn.index, "text": label, "tone": "lost"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date, datetime, timezone
 
 from codesmith_lab.billing.models import ModelInfo, resolve_model
@@ -73,11 +74,11 @@ def _price_date(session: Session) -> date:
     return times[-1].astimezone(timezone.utc).date() if times else default_price_date()
 
 
-def breaks_of(runner: TurnRunner, turns: list[Turn], first: int = 0) -> list[Break | None]:
-    """The break of each turn from `first` on."""
+def breaks_of(runner: TurnRunner, turns: Sequence[Turn]) -> list[Break | None]:
+    """The break of each turn."""
     return [
         find_break(turn, runner.table, rebuild_reason(runner.session.requests[turn.index]))
-        for turn in turns[first:]
+        for turn in turns
     ]
 
 

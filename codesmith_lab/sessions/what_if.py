@@ -7,7 +7,8 @@ screen; the workbench shows it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import overload
 
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.analysis import analyze, breaks_of, make_runner
@@ -31,17 +32,44 @@ __all__ = ["Played", "WhatIf"]
 _MEMO_LIMIT = 20_000
 
 
+class Breaks(Sequence["Break | None"]):
+    """The break of every turn, each worked out when somebody looks at it.
+
+    known: breaks of the first turns, which are the same there.
+    """
+
+    def __init__(self, runner: TurnRunner, turns: Sequence[Turn], known: Breaks | None, same: int):
+        self._runner = runner
+        self._turns = turns
+        self._known = known
+        self._same = same
+        self._found: dict[int, Break | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    @overload
+    def __getitem__(self, index: int) -> Break | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Break | None]: ...
+    def __getitem__(self, index: int | slice) -> Break | list[Break | None] | None:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        if self._known is not None and at < self._same:
+            return self._known[at]
+        if at not in self._found:
+            self._found[at] = breaks_of(self._runner, self._turns[at : at + 1])[0]
+        return self._found[at]
+
+
+@dataclass(frozen=True, slots=True)
 class Played:
     """Every turn of one run, with its break and its step of drift, index by index."""
 
-    __slots__ = ("breaks", "steps", "turns")
-
-    def __init__(
-        self, turns: list[Turn], breaks: list[Break | None], steps: list[DriftStep]
-    ) -> None:
-        self.turns = turns
-        self.breaks = breaks
-        self.steps = steps
+    turns: list[Turn]
+    breaks: Breaks
+    steps: list[DriftStep]
 
 
 class WhatIf:
@@ -81,7 +109,7 @@ class WhatIf:
         self._memo.clear()
         self._checkpoint: Checkpoint | None = None
         turns = runner.run()
-        self.recorded = Played(turns, breaks_of(runner, turns), self._drift(turns))
+        self.recorded = Played(turns, Breaks(runner, turns, None, 0), self._drift(turns))
         self.replay(exact=True)
 
     @property
@@ -159,7 +187,7 @@ class WhatIf:
             self._checkpoint = self.runner.checkpoint(first, self.recorded.turns)
         turns = self.runner.run(blocks, self._checkpoint, exact)
         # Turns before the first edited one are as they were, and so is what is known of them.
-        breaks = self.recorded.breaks[:first] + breaks_of(self.runner, turns, first)
+        breaks = Breaks(self.runner, turns, self.recorded.breaks, first)
         steps = self.recorded.steps[:first] + self._drift(turns, first)
         self.current = Played(turns, breaks, steps)
 
