@@ -14,12 +14,11 @@ from codesmith_lab.sessions.diagnosis import Break, find_break
 from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.reconcile import reconcile
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.remedies import find_remedies
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 from codesmith_lab.sessions.wire import find_wire
 
-__all__ = ["analyze", "breaks_of", "make_runner", "session_model"]
+__all__ = ["analyze", "breaks_of", "make_runner", "report_of", "session_model"]
 
 
 def session_model(session: Session) -> str:
@@ -104,17 +103,23 @@ def analyze(session: Session, model: str | None = None, rules: str | None = None
     runner.recount()
     turns = runner.run()
     breaks = breaks_of(runner, turns)
-    wires = [find_wire(turn, session.requests) for turn in turns]
-    rule, exact = runner.rule, runner.tokenizer.exact
-    rows = reconcile(turns, session.requests, rule.step_tokens, exact)
-    findings = collect_findings(session.requests, turns, breaks, wires, rows, rule)
-    remedies = find_remedies(runner, turns, findings)
-    return Report(
-        runner,
-        tuple(turns),
-        tuple(breaks),
-        tuple(findings),
-        tuple(remedies),
-        tuple(wires),
-        tuple(rows),
-    )
+    return report_of(runner, turns, breaks)
+
+
+def report_of(
+    runner: TurnRunner,
+    turns: Sequence[Turn],
+    breaks: Sequence[Break | None],
+    requests: Sequence[Request] | None = None,
+) -> Report:
+    """Everything that is known of a run; remedies are worked out when they are asked for.
+
+    requests: as they are sent, where edits changed the session's own.
+    """
+    sent = runner.session.requests if requests is None else requests
+    rule = runner.rule
+    wires = tuple(find_wire(turn, sent) for turn in turns)
+    rows = tuple(reconcile(turns, sent, rule.step_tokens, runner.tokenizer.exact))
+    findings = collect_findings(sent, turns, breaks, wires, rows, rule)
+    own = None if requests is None else tuple(requests)
+    return Report(runner, tuple(turns), tuple(breaks), tuple(findings), None, wires, rows, own)

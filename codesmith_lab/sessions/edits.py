@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Any, Literal
 
 from codesmith_lab.errors import LabError
 from codesmith_lab.prompt.blocks import Block
@@ -25,6 +25,7 @@ __all__ = [
     "StabilityEdit",
     "TextEdit",
     "apply_edits",
+    "edited_settings",
     "first_edited_turn",
     "merge_text",
     "reorder_sections",
@@ -78,12 +79,14 @@ class MoveEdit:
 class RewriteEdit:
     """Whole requests as a remedy would send them; made from the state with the edits before it.
 
-    id, title: what was applied, for programs and for people. blocks: by turn; others stay.
+    id, title: what was applied, for programs and for people. blocks, settings: by turn; others
+    stay.
     """
 
     id: str
     title: str
     blocks: Mapping[int, tuple[Block, ...]]
+    settings: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
 
 Edit = TextEdit | StabilityEdit | MoveEdit | RewriteEdit
@@ -165,7 +168,7 @@ def first_edited_turn(edits: Sequence[Edit], turns: int) -> int:
 
 def _first(edit: Edit, turns: int) -> int:
     if isinstance(edit, RewriteEdit):
-        return min(edit.blocks, default=turns)
+        return min((*edit.blocks, *edit.settings), default=turns)
     return 0 if edit.scope == "all_turns" else edit.turn
 
 
@@ -187,6 +190,15 @@ def apply_edits(
                 blocks = _apply(turn, blocks, edit, memo)
         if blocks is not session.requests[turn].blocks:
             changed[turn] = blocks
+    return changed
+
+
+def edited_settings(edits: Sequence[Edit]) -> dict[int, Mapping[str, Any]]:
+    """The settings of every turn that the edits reach."""
+    changed: dict[int, Mapping[str, Any]] = {}
+    for edit in edits:
+        if isinstance(edit, RewriteEdit):
+            changed.update(edit.settings)
     return changed
 
 

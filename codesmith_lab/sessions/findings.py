@@ -45,6 +45,7 @@ class Finding:
     at_risk_tokens: for possible ones, predicted hits that would be lost if it counts.
     also: what else changed on the same requests, behind it: "section: class".
     request_indices: every request that shows it.
+    causes: (class, zone, block) of it and of all that was listed under it.
     """
 
     cls: str
@@ -62,6 +63,7 @@ class Finding:
     read_again_tokens: int = 0
     also: tuple[str, ...] = ()
     request_indices: tuple[int, ...] = ()
+    causes: tuple[tuple[str, str, str], ...] = ()
 
 
 def collect_findings(
@@ -216,8 +218,14 @@ def _finding(group: Sequence[Sighting], turns: Sequence[Turn]) -> Finding:
         again,
         tuple(dict.fromkeys(text for s in group for text in s.also))[:_MOST_ALSO],
         tuple(s.request for s in group),
+        tuple(dict.fromkeys(cause for s in group for cause in _causes(s))),
     )
     return replace(finding, message=_message(finding, group))
+
+
+def _causes(sighting: Sighting) -> list[tuple[str, str, str]]:
+    behind = [(e.cls, e.zone, e.block) for e in sighting.behind]
+    return [(sighting.cls, sighting.zone, sighting.block), *behind]
 
 
 def _message(finding: Finding, group: Sequence[Sighting]) -> str:
@@ -227,9 +235,10 @@ def _message(finding: Finding, group: Sequence[Sighting]) -> str:
     times = f"on {count} requests" if count > 1 else f"on request {finding.first_request + 1}"
     parts = [f"{place}{CLASSES.get(finding.cls, finding.cls)} {times}{_step(finding, group)}"]
     if finding.intended:
+        unchanged = f", {finding.tokens:,} of them unchanged" if finding.tokens else ""
         parts.append(
             f"it gave up {finding.given_up_tokens:,} cached tokens and made the provider read "
-            f"{finding.read_again_tokens:,} tokens, {finding.tokens:,} of them unchanged"
+            f"{finding.read_again_tokens:,} tokens{unchanged}"
         )
     elif finding.tokens:
         parts.append(

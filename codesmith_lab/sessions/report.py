@@ -16,7 +16,8 @@ from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.findings import Finding
 from codesmith_lab.sessions.reconcile import UNCALIBRATED_SHARE, Reconciled, calibration_gap
-from codesmith_lab.sessions.remedies import Remedy
+from codesmith_lab.sessions.records import Request
+from codesmith_lab.sessions.remedies import Remedy, find_plan, find_remedies
 from codesmith_lab.sessions.turns import LINES, Turn, TurnRunner
 from codesmith_lab.sessions.wire import WireDifference
 
@@ -70,15 +71,21 @@ def total(runner: TurnRunner, turns: Sequence[Turn]) -> Totals:
 
 @dataclass(frozen=True)
 class Report:
-    """What `analyze` found. All figures are predicted (simulated) unless they say reported."""
+    """What `analyze` found. All figures are predicted (simulated) unless they say reported.
+
+    offered: remedies that are worked out already, None to work them out when asked.
+    wires, reconciled: one a request, or none at all. requests: as they are sent, where edits
+    changed the session's own.
+    """
 
     runner: TurnRunner
     turns: tuple[Turn, ...]
     breaks: tuple[Break | None, ...]
     findings_list: tuple[Finding, ...]
-    remedies_list: tuple[Remedy, ...]
+    offered: tuple[Remedy, ...] | None = None
     wires: tuple[WireDifference | None, ...] = ()
     reconciled: tuple[Reconciled | None, ...] = ()
+    requests: tuple[Request, ...] | None = None
 
     @cached_property
     def totals(self) -> Totals:
@@ -97,6 +104,39 @@ class Report:
 
         rows = [_finding_row(finding) for finding in self.findings_list]
         return pd.DataFrame(rows, columns=[*_FINDING_KEYS])
+
+    @cached_property
+    def remedies_list(self) -> tuple[Remedy, ...]:
+        """Remedies, the greatest saving first; each costs a replay, made when first asked for."""
+        if self.offered is not None:
+            return self.offered
+        return tuple(
+            find_remedies(
+                self.runner, self.turns, self.findings_list, self.requests, self.calibrated
+            )
+        )
+
+    @cached_property
+    def plan_list(self) -> tuple[Remedy, ...]:
+        """Remedies one on top of the other, each time the one that saves most."""
+        return tuple(
+            find_plan(
+                self.runner,
+                self.turns,
+                self.findings_list,
+                self.remedies_list,
+                self.requests,
+                self.calibrated,
+            )
+        )
+
+    @property
+    def plan(self) -> pd.DataFrame:
+        """One row a step of the plan; savings are simulated, each on top of the steps before it."""
+        import pandas as pd
+
+        rows = [_remedy_row(remedy) for remedy in self.plan_list]
+        return pd.DataFrame(rows, columns=["action", "block", "saves_usd", "message"])
 
     @property
     def remedies(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.diagnosis import Break
+from codesmith_lab.sessions.remedies import Remedy
 from codesmith_lab.sessions.turns import LINES, Turn
 from codesmith_lab.sessions.wire import WireDifference
 
@@ -69,18 +70,21 @@ def report_json(report: Report) -> dict[str, Any]:
             }
             for f in report.findings_list
         ],
-        "remedies": [
-            {
-                "action": r.action,
-                "block": r.block,
-                "saves_usd": money(r.saves_usd),
-                "message": r.message,
-            }
-            for r in report.remedies_list
-        ],
+        "remedies": [_remedy(r) for r in report.remedies_list],
+        "plan": [_remedy(r) for r in report.plan_list],
         "calibrated": report.calibrated,
         "skipped": [{"line": s.line, "reason": s.reason} for s in runner.session.skipped],
         "notes": report.notes(),
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "action": remedy.action,
+        "block": remedy.block,
+        "saves_usd": money(remedy.saves_usd),
+        "message": remedy.message,
+        "calibrated": remedy.calibrated,
     }
 
 

@@ -27,7 +27,8 @@ _FREE = ("new_conversation", "message_removed")
 class Sighting:
     """One cause on one request; the fields are those of `Finding`.
 
-    remark: more than the class says, for the message. also: what else changed, behind it.
+    remark: more than the class says, for the message. also: what else changed, in words.
+    event: the difference itself; behind: the further ones.
     """
 
     cls: str
@@ -43,6 +44,7 @@ class Sighting:
     remark: str = ""
     also: tuple[str, ...] = ()
     event: Event | None = None
+    behind: tuple[Event, ...] = ()
 
 
 def lost_usd(turn: Turn, tokens: int) -> Decimal | None:
@@ -78,6 +80,7 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
         _shrunk(turn, first),
         tuple(dict.fromkeys((*broken.classes[1:], *broken.also))),
         first,
+        broken.events[1:],
     )
     found = [sighting if first.intended else _acquitted(request, turn, sighting)]
     for event in broken.events:

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -128,7 +129,7 @@ class TurnRunner:
         stays good.
         """
         start = Checkpoint(0, {}, [])
-        self._play(start, at, {}, exact=False)
+        self._play(start, at, {}, exact=False, settings={})
         start.at = at
         start.turns[: len(known)] = known[:at]
         return start
@@ -138,8 +139,9 @@ class TurnRunner:
         blocks: Mapping[int, Sequence[Block]] | None = None,
         start: Checkpoint | None = None,
         exact: bool = False,
+        settings: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> list[Turn]:
-        """Every turn; turns named in `blocks` send those instead.
+        """Every turn; turns named in `blocks` or `settings` send those instead.
 
         `start` is a checkpoint at or before the first changed turn and is left as it was.
         """
@@ -147,7 +149,7 @@ class TurnRunner:
         if start is not None:
             forks = {scope: index.fork() for scope, index in start.indexes.items()}
             state = Checkpoint(start.at, forks, list(start.turns))
-        self._play(state, len(self.session.requests), blocks or {}, exact)
+        self._play(state, len(self.session.requests), blocks or {}, exact, settings or {})
         return state.turns
 
     def scope_of(self, request: Request) -> str:
@@ -182,10 +184,17 @@ class TurnRunner:
         )
 
     def _play(
-        self, state: Checkpoint, end: int, blocks: Mapping[int, Sequence[Block]], exact: bool
+        self,
+        state: Checkpoint,
+        end: int,
+        blocks: Mapping[int, Sequence[Block]],
+        exact: bool,
+        settings: Mapping[int, Mapping[str, Any]],
     ) -> None:
         for i in range(state.at, end):
             request = self.session.requests[i]
+            if i in settings:
+                request = replace(request, body=b"", settings=settings[i])
             scope = self._scope(request)
             index = state.indexes.get(scope)
             if index is None:

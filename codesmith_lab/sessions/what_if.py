@@ -11,19 +11,18 @@ from dataclasses import dataclass, replace
 from typing import overload
 
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.analysis import analyze, breaks_of, make_runner
+from codesmith_lab.sessions.analysis import breaks_of, make_runner, report_of
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.drift import DriftStep, DriftWatcher
 from codesmith_lab.sessions.edits import (
     Edit,
-    RewriteEdit,
     TextEdit,
     apply_edits,
+    edited_settings,
     first_edited_turn,
 )
-from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.remedies import Remedy, find_remedies
+from codesmith_lab.sessions.remedies import Remedy, sent_as
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.turns import Checkpoint, Turn, TurnRunner
 
@@ -179,13 +178,14 @@ class WhatIf:
         if len(self._memo) > _MEMO_LIMIT:
             self._memo.clear()
         blocks = apply_edits(self.session, self._edits, self._memo)
-        if not blocks:
+        settings = edited_settings(self._edits)
+        if not blocks and not settings:
             self.current = self.recorded
             return
         first = first_edited_turn(self._edits, len(self.session.requests))
         if self._checkpoint is None or self._checkpoint.at != first:
             self._checkpoint = self.runner.checkpoint(first, self.recorded.turns)
-        turns = self.runner.run(blocks, self._checkpoint, exact)
+        turns = self.runner.run(blocks, self._checkpoint, exact, settings)
         # Turns before the first edited one are as they were, and so is what is known of them.
         breaks = Breaks(self.runner, turns, self.recorded.breaks, first)
         steps = self.recorded.steps[:first] + self._drift(turns, first)
@@ -193,29 +193,24 @@ class WhatIf:
 
     def remedies(self) -> list[Remedy]:
         """What would be cheaper than what is in force, each proved by a replay; best first."""
-        requests = self._requests_now()
-        findings = collect_findings(requests, self.current.turns, self.current.breaks)
-        return find_remedies(self.runner, self.current.turns, findings, requests)
+        return list(self.report().remedies_list)
 
     def apply(self, remedy: Remedy) -> None:
         """Put a remedy in force that `remedies` offered for what is in force now."""
-        self.push(RewriteEdit(remedy.id, remedy.message.rstrip("."), remedy.blocks))
+        self.push(remedy.edit)
 
     def _requests_now(self) -> list[Request]:
-        changed = apply_edits(self.session, self._edits, self._memo)
+        blocks = apply_edits(self.session, self._edits, self._memo)
+        settings = edited_settings(self._edits)
         return [
-            replace(request, blocks=changed.get(request.index, request.blocks))
+            sent_as(request, blocks.get(request.index), settings.get(request.index))
             for request in self.session.requests
         ]
 
     def report(self) -> Report:
         """The analysis of what is in force."""
-        if not self._edits:
-            return analyze(self.session, self.asked, self.rules)
-        turns, breaks = self.current.turns, self.current.breaks
-        findings = collect_findings(self._requests_now(), turns, breaks)
-        remedies = tuple(self.remedies())
-        return Report(self.runner, tuple(turns), tuple(breaks), tuple(findings), remedies)
+        requests = self._requests_now() if self._edits else None
+        return report_of(self.runner, self.current.turns, self.current.breaks, requests)
 
     def _drift(self, turns: Sequence[Turn], first: int = 0) -> list[DriftStep]:
         """Steps from turn `first` on; each re-pins, so the turn before is all one has to know."""

@@ -1,0 +1,199 @@
+"""Which changes are worth a replay, from what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from codesmith_lab.cache.rules import CacheRule
+from codesmith_lab.sessions.findings import Finding
+from codesmith_lab.sessions.history_rewrites import (
+    append_only,
+    resend_output,
+    skip_compactions,
+)
+from codesmith_lab.sessions.records import Request
+from codesmith_lab.sessions.rewrites import (
+    Blocks,
+    hold_values,
+    keep_section_order,
+    keep_tool_json,
+    keep_tools,
+    move_section_last,
+    move_section_to_turn,
+    sort_tools,
+)
+
+__all__ = ["Candidate", "candidates"]
+
+Settings = dict[int, Mapping[str, Any]]
+Parents = Sequence[int | None]
+Rewrite = Callable[[Sequence[Request], Parents], tuple[Blocks, Settings]]
+
+_VALUES = (
+    *("volatile_date", "volatile_counter", "volatile_id", "volatile_nonce", "volatile_path"),
+    "volatile_timestamp",
+)
+_SECTION = (*_VALUES, "section_edited", "section_added", "section_removed", "section_moved")
+_JSON = ("json_key_order", "json_array_order", "whitespace", "unicode_escape", "number_format")
+_HISTORY = (
+    *("message_edited", "message_removed", "message_inserted", "block_moved", "image_changed"),
+    *(*_JSON, *_VALUES, "reasoning_dropped", "shape_change"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change to be tried. `message` is a sentence without its full stop."""
+
+    action: str
+    block: str
+    message: str
+    rewrite: Rewrite
+
+    @property
+    def id(self) -> str:
+        """Names the change within its session."""
+        return f"{self.action}:{self.block}"
+
+
+def candidates(
+    findings: Sequence[Finding], rule: CacheRule, requests: Sequence[Request]
+) -> list[Candidate]:
+    """Changes that answer the findings and what was listed under them, the costliest first."""
+    sections = {b.name for r in requests for b in r.blocks if b.kind == "section"}
+    found: dict[str, Candidate] = {}
+    for finding in findings:
+        for cls, zone, block in finding.causes:
+            for candidate in _answers(cls, zone, block, block in sections, requests, rule):
+                found.setdefault(candidate.id, candidate)
+    return list(found.values())
+
+
+def _answers(
+    cls: str, zone: str, block: str, section: bool, requests: Sequence[Request], rule: CacheRule
+) -> Iterator[Candidate]:
+    if zone == "pinned" and section:
+        yield from _for_section(cls, block)
+    elif zone == "pinned":
+        yield from _for_tools(cls, block)
+    elif cls in ("compaction", "rebuild"):
+        yield from _for_compaction(requests)
+    elif cls in _HISTORY:
+        yield _blocks(
+            "append_only",
+            "history",
+            "Append to the history and leave earlier messages as they were sent",
+            append_only,
+        )
+        yield _blocks(
+            "resend_output",
+            "assistant",
+            "Send the model's replies back as it gave them, reasoning included",
+            resend_output,
+        )
+    elif cls == "expired":
+        yield from _for_expiry(rule)
+
+
+def _blocks(
+    action: str, block: str, message: str, rewrite: Callable[[Sequence[Request], Parents], Blocks]
+) -> Candidate:
+    return Candidate(action, block, message, lambda requests, p: (rewrite(requests, p), {}))
+
+
+def _for_section(cls: str, name: str) -> Iterator[Candidate]:
+    if cls not in _SECTION and cls not in _JSON:
+        return
+    yield _blocks(
+        "move_section_last",
+        name,
+        f"Move {name} behind the other sections of the system prompt",
+        lambda requests, _: move_section_last(requests, name),
+    )
+    yield _blocks(
+        "move_section_to_turn",
+        name,
+        f"Put {name} into the turn's own message instead of the system prompt",
+        lambda requests, _: move_section_to_turn(requests, name),
+    )
+    if cls == "section_moved":
+        yield _blocks(
+            "keep_section_order",
+            "sections",
+            "Send the sections in the same order each time",
+            lambda requests, _: keep_section_order(requests),
+        )
+    yield from _for_values(cls, "section", name)
+
+
+def _for_values(cls: str, kind: str, name: str) -> Iterator[Candidate]:
+    if cls == "volatile_timestamp":
+        yield _blocks(
+            "coarsen_clock",
+            name,
+            f"Write the clock in {name} by the hour",
+            lambda requests, _: hold_values(requests, kind, name, hours=True),
+        )
+    if cls in _VALUES:
+        what = "clock" if cls == "volatile_timestamp" else cls.removeprefix("volatile_")
+        yield _blocks(
+            "freeze_value",
+            name,
+            f"Keep the {what} in {name} as it was first written",
+            lambda requests, _: hold_values(requests, kind, name),
+        )
+
+
+def _for_tools(cls: str, name: str) -> Iterator[Candidate]:
+    if cls == "tool_order":
+        yield _blocks(
+            "sort_tools",
+            "tools",
+            "Sort the tools by name",
+            lambda requests, _: sort_tools(requests),
+        )
+    if cls in ("tool_added", "tool_removed"):
+        yield _blocks(
+            "keep_tools",
+            "tools",
+            "Offer every tool from the first request on and never take one away",
+            lambda requests, _: keep_tools(requests),
+        )
+    if cls in _JSON:
+        yield _blocks(
+            "keep_tool_json",
+            "tools",
+            "Serialise each tool definition the same way every time",
+            lambda requests, _: keep_tool_json(requests),
+        )
+    yield from _for_values(cls, "tool", name)
+
+
+def _for_compaction(requests: Sequence[Request]) -> Iterator[Candidate]:
+    yield _blocks("no_compaction", "history", "Do not compact the history at all", skip_compactions)
+    for later in (2, 5, 10):
+        if later < len(requests):
+            yield _blocks(
+                f"compact_later_{later}",
+                "history",
+                f"Compact the history {later} requests later",
+                partial(skip_compactions, later=later),
+            )
+
+
+def _for_expiry(rule: CacheRule) -> Iterator[Candidate]:
+    if rule.long_lifetime_s is None:
+        return
+
+    def longer(requests: Sequence[Request], parents: Parents) -> tuple[Blocks, Settings]:
+        return {}, {r.index: {**r.settings, "prompt_cache_retention": "24h"} for r in requests}
+
+    yield Candidate(
+        "longer_life",
+        "requests",
+        'Ask for the longer lifetime (prompt_cache_retention: "24h")',
+        longer,
+    )
