@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from codesmith_lab.errors import InputError as InputError
     from codesmith_lab.errors import LabError as LabError
     from codesmith_lab.errors import UnknownModelError as UnknownModelError
+    from codesmith_lab.labs.log_picker import LogPicker as LogPicker
     from codesmith_lab.labs.workbench import Workbench as Workbench
     from codesmith_lab.prompt import Block as Block
     from codesmith_lab.prompt import ParsedSection as ParsedSection
@@ -63,6 +64,7 @@ _HOMES = {
     "FrozenPrefix": "zones",
     "InputError": "errors",
     "LabError": "errors",
+    "LogPicker": "labs.log_picker",
     "ParsedSection": "prompt",
     "PinnedPrefix": "zones",
     "PrefixChange": "zones",

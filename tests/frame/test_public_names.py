@@ -20,6 +20,7 @@ PUBLIC = [
     "FrozenPrefix",
     "InputError",
     "LabError",
+    "LogPicker",
     "ParsedSection",
     "PinnedPrefix",
     "PrefixChange",
