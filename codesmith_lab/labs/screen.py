@@ -32,7 +32,7 @@ Dict = dict[str, Any]
 def head_trait(state: WhatIf, at: int) -> Dict:
     """The line at the top: session, model, rules, totals and notes."""
     now, runner = state.current, state.runner
-    report = Report(runner, tuple(now.turns), tuple(now.breaks), (), ())
+    report = Report(runner, tuple(now.turns), (), (), ())
     model, edited = runner.model.name, bool(state.edits)
     return {
         "name": state.session.name,
