@@ -228,10 +228,12 @@ class Workbench(WorkbenchWidget):
         for seq, do in sorted(asked, key=lambda one: one[0]):
             if seq > self._heard:
                 self._heard = seq
-                try:
-                    do()
-                finally:
-                    self.ack = seq
+                # One message: the answer and its number.
+                with self.hold_sync():
+                    try:
+                        do()
+                    finally:
+                        self.ack = seq
 
     def _type(self) -> None:
         seq, key, text = int(self.edit["seq"]), str(self.edit["key"]), str(self.edit["text"])
