@@ -15,6 +15,7 @@ from codesmith_lab.sessions.diagnosis import Break, find_break
 from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.reconcile import reconcile
 from codesmith_lab.sessions.records import Request, Session
+from codesmith_lab.sessions.redact import labelled, masked_break, masked_wire
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 from codesmith_lab.sessions.wire import find_wire
@@ -113,7 +114,9 @@ def rebuild_reason(request: Request) -> str | None:
     return str(request.rebuild.get("reason", "unnamed"))
 
 
-def analyze(session: Session, model: str | None = None, rules: str | None = None) -> Report:
+def analyze(
+    session: Session, model: str | None = None, rules: str | None = None, redact: bool = False
+) -> Report:
     """Analyse a session: where every input token went, what broke, and what it cost.
 
     Parameters
@@ -121,14 +124,17 @@ def analyze(session: Session, model: str | None = None, rules: str | None = None
     session: from `load` or a recording.
     model: analyse as if this model had served every request; None follows the session.
     rules: id of a cache rule to apply in place of the model's own.
+    redact: keep structure and lengths, and show no text or name from the log.
 
     Raises UnknownModelError when nobody has rules for the model, LabError for an empty session.
     """
-    runner = make_runner(session, model, rules)
+    runner = make_runner(labelled(session) if redact else session, model, rules)
     runner.recount()
     turns = runner.run()
     breaks = breaks_of(runner, turns)
-    return report_of(runner, turns, breaks)
+    if redact:
+        breaks = [masked_break(broken) for broken in breaks]
+    return report_of(runner, turns, breaks, redact=redact)
 
 
 def report_of(
@@ -136,6 +142,7 @@ def report_of(
     turns: Sequence[Turn],
     breaks: Sequence[Break | None],
     requests: Sequence[Request] | None = None,
+    redact: bool = False,
 ) -> Report:
     """Everything that is known of a run; remedies are worked out when they are asked for.
 
@@ -144,6 +151,8 @@ def report_of(
     sent = runner.session.requests if requests is None else requests
     rule = runner.rule
     wires = tuple(find_wire(turn, sent) for turn in turns)
+    if redact:
+        wires = tuple(map(masked_wire, wires))
     rows = tuple(reconcile(turns, sent, rule.step_tokens, runner.tokenizer.exact))
     findings = collect_findings(sent, turns, breaks, wires, rows, rule)
     own = None if requests is None else tuple(requests)
