@@ -1,4 +1,4 @@
-"""The command line: `codesmith-lab` opens the workbench, `codesmith-lab analyze FILE` prints."""
+"""The command line: `codesmith-lab` opens the workbench; `analyze` and `diff` print."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from codesmith_lab.errors import LabError
+
+if TYPE_CHECKING:
+    from codesmith_lab.sessions.batch import Batch
 
 __all__ = ["main"]
 
 EXIT_BAD_INPUT = 2
+EXIT_OVER_LIMIT = 3
 EXIT_INTERRUPTED = 130
 
 
@@ -37,13 +42,59 @@ def _parser() -> argparse.ArgumentParser:
         "--fresh", action="store_true", help="start from a new copy of the notebook"
     )
     commands = parser.add_subparsers(dest="command")
-    analyze = commands.add_parser("analyze", help="analyse a log without a notebook")
-    analyze.add_argument("file", help="a JSONL log of requests")
+    _add_analyze(commands.add_parser("analyze", help="analyse logs without a notebook"))
+    diff = commands.add_parser("diff", help="compare two requests or two prompt files")
+    diff.add_argument("before", help="a request, a prompt as text, or LOG:N for its N-th request")
+    diff.add_argument("after", help="the same for the one to compare")
+    diff.add_argument("--model", help="whose tokenizer and prompt order to use")
+    diff.add_argument("--rules", help="a cache rule by its id, for a model without rules")
+    diff.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _add_analyze(analyze: argparse.ArgumentParser) -> None:
+    analyze.add_argument("files", nargs="+", help="logs of requests, or folders of logs")
     analyze.add_argument("--model", help="analyse as if this model had served every request")
     analyze.add_argument("--rules", help="a cache rule by its id, in place of the model's own")
+    analyze.add_argument(
+        "--rules-file",
+        action="append",
+        default=[],
+        metavar="TOML",
+        help="add or change cache rules from a file; may be given several times",
+    )
     analyze.add_argument("--format", help="openai-chat or anthropic-messages; found out if absent")
-    analyze.add_argument("--json", action="store_true", help="print one JSON object")
-    return parser
+    form = analyze.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON object")
+    form.add_argument("--markdown", action="store_true", help="print a Markdown report")
+    form.add_argument("--html", action="store_true", help="print a page that needs no network")
+    analyze.add_argument(
+        "--redact", action="store_true", help="structure and lengths only, no text of the log"
+    )
+    analyze.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="CLASS",
+        help="exit with status 3 when this finding is certain or likely; several with commas, "
+        "any = every fault",
+    )
+    analyze.add_argument(
+        "--max-repaid-usd",
+        type=_usd,
+        metavar="X",
+        help="exit with status 3 when more than this was paid again",
+    )
+
+
+def _usd(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount; use a number from 0 on")
+    return amount
 
 
 def _say(text: str) -> None:
@@ -53,22 +104,59 @@ def _say(text: str) -> None:
     print(f"codesmith-lab: {visible(text)}", file=sys.stderr)
 
 
-def _analyze(options: argparse.Namespace, out: TextIO) -> None:
-    from codesmith_lab.sessions.analysis import analyze
-    from codesmith_lab.sessions.load import load
+def _analyze(options: argparse.Namespace, out: TextIO) -> int:
+    from codesmith_lab.cache.rule_files import load_rules
+    from codesmith_lab.sessions.batch import check_classes, read_all
+
+    for path in options.rules_file:
+        load_rules(path)
+    classes = check_classes(options.fail_on)
+    batch = read_all(options.files, options.model, options.rules, options.format, options.redact)
+    _print(options, batch, out)
+    for read in batch.reads:
+        several = len(batch.reads) > 1
+        if read.report is None:
+            _say(f"{read.name} was left out: {read.reason}")
+        elif skipped := read.report.runner.session.skipped:
+            lines = "1 line" if len(skipped) == 1 else f"{len(skipped)} lines"
+            place = f" of {read.name}" if several else ""
+            _say(f"skipped {lines}{place}; line {skipped[0].line}: {skipped[0].reason}")
+    failures = batch.failures(classes, options.max_repaid_usd)
+    for failure in failures:
+        _say(failure)
+    return EXIT_OVER_LIMIT if failures else 0
+
+
+def _print(options: argparse.Namespace, batch: Batch, out: TextIO) -> None:
+    from codesmith_lab.sessions.report_html import report_html
     from codesmith_lab.sessions.report_text import visible
 
-    session = load(options.file, options.format)
-    report = analyze(session, options.model, options.rules)
+    reports = batch.reports
     if options.json:
-        json.dump(report.to_json(), out, ensure_ascii=True, indent=1)
+        found = batch.to_json() if len(batch.reads) > 1 else reports[0].to_json()
+        json.dump(found, out, ensure_ascii=True, indent=1)
+        out.write("\n")
+    elif options.html:
+        out.write(report_html(reports))
+    elif options.markdown:
+        out.write("\n".join(report.to_markdown() for report in reports))
+    else:
+        text = "\n".join(report.to_text() for report in reports)
+        out.write("\n".join(map(visible, text.split("\n"))))
+
+
+def _diff(options: argparse.Namespace, out: TextIO) -> int:
+    from codesmith_lab.sessions.compare import compare, read_side
+    from codesmith_lab.sessions.compare_text import compare_text
+
+    sides = read_side(options.before), read_side(options.after)
+    found = compare(*sides, options.model, options.rules)
+    if options.json:
+        json.dump(found.to_json(), out, ensure_ascii=True, indent=1)
         out.write("\n")
     else:
-        out.write("\n".join(map(visible, report.to_text().split("\n"))))
-    if session.skipped:
-        first, count = session.skipped[0], len(session.skipped)
-        lines = "1 line" if count == 1 else f"{count} lines"
-        _say(f"skipped {lines}; line {first.line}: {first.reason}")
+        out.write(compare_text(found))
+    return 0
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -78,8 +166,9 @@ def _run(options: argparse.Namespace) -> int:
         print(f"codesmith-lab {version('codesmith-lab')}")
         return 0
     if options.command == "analyze":
-        _analyze(options, sys.stdout)
-        return 0
+        return _analyze(options, sys.stdout)
+    if options.command == "diff":
+        return _diff(options, sys.stdout)
     from codesmith_lab.launch import open_lab
 
     folder = None if options.dir is None else Path(options.dir)
@@ -87,7 +176,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; gives the exit status (2 for input that cannot be used)."""
+    """Run the command line; gives the exit status.
+
+    2 stands for input that cannot be used, 3 for findings or money over a limit.
+    """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal without UTF-8 shows an escape where it has no character.

@@ -8,12 +8,14 @@ from datetime import date, datetime, timezone
 
 from codesmith_lab.billing.models import ModelInfo, resolve_model
 from codesmith_lab.billing.prices import default_price_date
-from codesmith_lab.cache.rules import CacheRule, get_rule
+from codesmith_lab.cache.rule_files import claimed_rule, get_rule, known_rules
+from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.errors import LabError, UnknownModelError
 from codesmith_lab.sessions.diagnosis import Break, find_break
 from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.reconcile import reconcile
 from codesmith_lab.sessions.records import Request, Session
+from codesmith_lab.sessions.redact import labelled, masked_break, masked_wire
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 from codesmith_lab.sessions.wire import find_wire
@@ -42,28 +44,52 @@ def make_runner(session: Session, model: str | None = None, rules: str | None = 
     info = _model(name, rules)
     rule = get_rule(rules) if rules else _own_rule(info)
     as_sent = model is None
+    known: dict[str, tuple[ModelInfo, CacheRule]] = {"": (info, rule)}
 
     def scope(request: Request) -> str:
         return request.model if as_sent else name
 
-    return TurnRunner(session, info, rule, scope, _price_date(session))
+    def own(request: Request) -> tuple[ModelInfo, CacheRule]:
+        if not as_sent:
+            return info, rule
+        if request.model not in known:
+            known[request.model] = _own_of(request.model, rules, (info, rule))
+        return known[request.model]
+
+    return TurnRunner(session, info, rule, scope, _price_date(session), own)
+
+
+def _own_of(
+    name: str, rules: str | None, main: tuple[ModelInfo, CacheRule]
+) -> tuple[ModelInfo, CacheRule]:
+    """Model and rule of a request that names another model than most; the main ones if unknown."""
+    try:
+        info = _model(name, rules)
+        return info, main[1] if rules else _own_rule(info)
+    except LabError:
+        return main
 
 
 def _model(name: str, rules: str | None) -> ModelInfo:
+    claimed = None if rules else claimed_rule(name)
     try:
         return resolve_model(name)
     except UnknownModelError:
-        if rules is None:
+        if rules is None and claimed is None:
             raise
-        rule = get_rule(rules)
+        rule = claimed or get_rule(rules or "")
         return ModelInfo(name, rule.provider, "estimate", rule.id, None, "plain")
 
 
 def _own_rule(info: ModelInfo) -> CacheRule:
+    claimed = claimed_rule(info.name)
+    if claimed is not None:
+        return claimed
     if info.rules_id is None:
+        names = ", ".join(rule.id for rule in known_rules())
         raise LabError(
-            f"model {info.name!r} ({info.provider}) has no cache rules here yet; "
-            "choose the nearest with rules=..., one of deepseek-v3, deepseek-v4, openai-128"
+            f"model {info.name!r} ({info.provider}) has no cache rules here; "
+            f"choose the nearest with rules=..., one of {names}"
         )
     return get_rule(info.rules_id)
 
@@ -88,7 +114,9 @@ def rebuild_reason(request: Request) -> str | None:
     return str(request.rebuild.get("reason", "unnamed"))
 
 
-def analyze(session: Session, model: str | None = None, rules: str | None = None) -> Report:
+def analyze(
+    session: Session, model: str | None = None, rules: str | None = None, redact: bool = False
+) -> Report:
     """Analyse a session: where every input token went, what broke, and what it cost.
 
     Parameters
@@ -96,14 +124,17 @@ def analyze(session: Session, model: str | None = None, rules: str | None = None
     session: from `load` or a recording.
     model: analyse as if this model had served every request; None follows the session.
     rules: id of a cache rule to apply in place of the model's own.
+    redact: keep structure and lengths, and show no text or name from the log.
 
     Raises UnknownModelError when nobody has rules for the model, LabError for an empty session.
     """
-    runner = make_runner(session, model, rules)
+    runner = make_runner(labelled(session) if redact else session, model, rules)
     runner.recount()
     turns = runner.run()
     breaks = breaks_of(runner, turns)
-    return report_of(runner, turns, breaks)
+    if redact:
+        breaks = [masked_break(broken) for broken in breaks]
+    return report_of(runner, turns, breaks, redact=redact)
 
 
 def report_of(
@@ -111,6 +142,7 @@ def report_of(
     turns: Sequence[Turn],
     breaks: Sequence[Break | None],
     requests: Sequence[Request] | None = None,
+    redact: bool = False,
 ) -> Report:
     """Everything that is known of a run; remedies are worked out when they are asked for.
 
@@ -119,6 +151,8 @@ def report_of(
     sent = runner.session.requests if requests is None else requests
     rule = runner.rule
     wires = tuple(find_wire(turn, sent) for turn in turns)
+    if redact:
+        wires = tuple(map(masked_wire, wires))
     rows = tuple(reconcile(turns, sent, rule.step_tokens, runner.tokenizer.exact))
     findings = collect_findings(sent, turns, breaks, wires, rows, rule)
     own = None if requests is None else tuple(requests)

@@ -211,6 +211,18 @@ class Report:
 
         return report_json(self)
 
+    def to_markdown(self) -> str:
+        """The same as Markdown; text from the log is escaped."""
+        from codesmith_lab.sessions.report_markdown import report_markdown
+
+        return report_markdown(self)
+
+    def to_html(self) -> str:
+        """The same as one page that fetches and runs nothing; text from the log is escaped."""
+        from codesmith_lab.sessions.report_html import report_html
+
+        return report_html([self])
+
     def to_text(self) -> str:
         """The same for people; text from the log is escaped."""
         from codesmith_lab.sessions.report_text import report_text

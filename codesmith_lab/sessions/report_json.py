@@ -14,7 +14,7 @@ from codesmith_lab.sessions.wire import WireDifference
 if TYPE_CHECKING:
     from codesmith_lab.sessions.report import Report
 
-__all__ = ["money", "report_json"]
+__all__ = ["break_json", "money", "report_json", "wire_json"]
 
 
 def money(value: Decimal | None) -> str | None:
@@ -113,13 +113,14 @@ def _request(
         "reported": reported,
         "unexplained_tokens": None if row is None else row.unexplained,
         "parent": turn.parent,
-        "break": None if broken is None else _break(broken),
-        "wire": None if wire is None else _wire(wire),
+        "break": None if broken is None else break_json(broken),
+        "wire": None if wire is None else wire_json(wire),
         "notes": list(request.notes),
     }
 
 
-def _break(broken: Break) -> dict[str, Any]:
+def break_json(broken: Break) -> dict[str, Any]:
+    """A break; `byte` and `token` count in the prompt as the provider reads it."""
     return {
         "byte": broken.byte,
         "token": broken.token,
@@ -136,7 +137,7 @@ def _break(broken: Break) -> dict[str, Any]:
     }
 
 
-def _wire(wire: WireDifference) -> dict[str, Any]:
+def wire_json(wire: WireDifference) -> dict[str, Any]:
     """Equal text in other bytes; `byte` counts in the request's body."""
     return {
         "byte": wire.byte,

@@ -76,6 +76,7 @@ def report_text(report: Report) -> str:
         "What to change (simulated)",
         [f"saves {dollars(r.saves_usd)}: {visible(r.message)}" for r in report.remedies_list],
     )
+    lines += _section("A plan, each on top of the ones before (simulated)", _plan(report))
     lines += _section("How exact", report.notes())
     skipped = session.skipped
     lines += _section(
@@ -84,6 +85,13 @@ def report_text(report: Report) -> str:
         + ([f"and {len(skipped) - 20} more"] if len(skipped) > 20 else []),
     )
     return "\n".join(lines) + "\n"
+
+
+def _plan(report: Report) -> list[str]:
+    """Only where it says more than the best remedy alone."""
+    if len(report.plan_list) < 2:
+        return []
+    return [f"saves {dollars(r.saves_usd)} more: {visible(r.message)}" for r in report.plan_list]
 
 
 def _count(report: Report) -> int:
@@ -101,7 +109,8 @@ def _finding_line(report: Report, at: int) -> str:
         ),
         "",
     )
-    return f"{finding.cls}{cost}: {visible(finding.message)} ({finding.certainty}{where})"
+    also = f"; behind it: {', '.join(map(visible, finding.also))}" if finding.also else ""
+    return f"{finding.cls}{cost}: {visible(finding.message)} ({finding.certainty}{where}{also})"
 
 
 def _section(title: str, rows: Sequence[str]) -> list[str]:
