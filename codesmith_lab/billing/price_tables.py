@@ -11,7 +11,15 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-__all__ = ["PriceRow", "Prices", "RateTier", "catalog_rows", "own_rows", "own_table"]
+__all__ = [
+    "PriceRow",
+    "Prices",
+    "RateTier",
+    "catalog_rows",
+    "catalog_window_tokens",
+    "own_rows",
+    "own_table",
+]
 
 Hours = tuple[tuple[time, time], ...]
 
@@ -179,6 +187,17 @@ def catalog_rows(provider: str, model: str) -> tuple[PriceRow, ...]:
     if isinstance(rows, ModelPrice):
         return (_catalog_row(provider, entry.id, rows, None),)
     return tuple(_catalog_row(provider, entry.id, row.prices, row.constraint) for row in rows)
+
+
+def catalog_window_tokens(price_ref: str | None) -> int | None:
+    """The context window (tokens) that the catalog has for "provider:model", or None."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    provider, _, model = (price_ref or "").partition(":")
+    found = next((p for p in get_snapshot().providers if p.id == provider), None)
+    entry = None if found is None or not model else found.find_model(model)
+    window = None if entry is None else entry.context_window
+    return None if window is None else int(window)
 
 
 def _catalog_row(provider: str, model: str, listed: Any, constraint: Any) -> PriceRow:

@@ -8,6 +8,7 @@ reported. Source: the checkpoints of the reference's engine.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from codesmith_lab.capacity.config import CapacityConfig
@@ -42,7 +43,8 @@ class Step:
     """One observation and what came of it.
 
     snapshot: None when the controller is off. decision: with its reason.
-    done: what was carried out, "no_intervention" for nothing.
+    done: what was carried out, "no_intervention" for nothing. futile: it was decided at its point,
+    but there was nothing to do it to.
     """
 
     session: int
@@ -51,15 +53,19 @@ class Step:
     snapshot: CapacitySnapshot | None
     decision: CapacityDecision
     done: Action
+    futile: bool = False
 
     @property
     def held_back(self) -> bool:
-        """Decided, but not at this point of a turn."""
+        """Decided, but not done."""
         return self.decision.action != self.done
 
     def why(self) -> str:
         """What was wanted, what was done and what stood in the way, as one sentence."""
         wanted, reason = self.decision.wanted, self.decision.reason
+        if self.futile:
+            name = _ACTION_NAMES[self.decision.action]
+            return f"Wanted {name}, did nothing: nothing would have become shorter ({reason})."
         if self.held_back:
             name = _ACTION_NAMES[self.decision.action]
             point = _POINT_NAMES[POINT_OF[self.decision.action]]
@@ -81,9 +87,15 @@ class Trial:
         self._turn: int | None = None
 
     def step(
-        self, observation: CapacityObservation, phase: Phase, replay_fails: bool = False
+        self,
+        observation: CapacityObservation,
+        phase: Phase,
+        replay_fails: bool = False,
+        carry_out: Callable[[Action], bool] | None = None,
     ) -> Step:
         """Observe, decide, and mark what is carried out at this point.
+
+        carry_out: does it, and says whether there was anything to do; without, it is taken as done.
 
         Raises LabError for a turn that goes back.
         """
@@ -99,12 +111,14 @@ class Trial:
         snapshot = controller.observe(observation, phase)
         decision = controller.decide(turn, snapshot)
         done: Action = "no_intervention"
-        if POINT_OF.get(decision.action) == phase:
+        here = POINT_OF.get(decision.action) == phase
+        if here and (carry_out is None or carry_out(decision.action)):
             done = decision.action
             if done == "verify_with_tool_replay" and replay_fails:
                 controller.mark_replay_failed(turn)
             controller.mark_intervention_applied(turn, done)
-        return Step(self._session, observation, phase, snapshot, decision, done)
+        futile = here and done == "no_intervention"
+        return Step(self._session, observation, phase, snapshot, decision, done, futile)
 
 
 def simulate(config: CapacityConfig, table: ObservationTable) -> list[Step]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,10 @@ from codesmith_lab.capacity.arrays import (
 from codesmith_lab.capacity.config import COEFFICIENTS, CapacityConfig
 from codesmith_lab.capacity.lanes import COUNTS, DECISION_NAMES, Padded, pad, run_lanes
 from codesmith_lab.capacity.observations import ObservationTable
+from codesmith_lab.capacity.sweep_result import Cancel, SweepCancelled, SweepCosts, SweepResult
 from codesmith_lab.errors import LabError
 
-__all__ = ["Cancel", "SweepCancelled", "SweepCosts", "SweepResult", "sweep"]
+__all__ = ["money_of", "sweep"]
 
 FloatArray = npt.NDArray[np.float64]
 Array = npt.NDArray[Any]
@@ -34,109 +35,6 @@ _LEAST = 64  # smaller pieces cost more to hand over than to compute
 _PIECES = 16  # so many at least, where there is enough to do: progress, cancel, and processes
 _SESSIONS = 256
 _MOST_POINTS = 50_000_000
-
-
-class Cancel(Protocol):
-    """Anything that can say stop, for example a `threading.Event`."""
-
-    def is_set(self) -> bool: ...
-
-
-class SweepCancelled(LabError):
-    """The sweep was stopped; `done` of `total` configurations were ready and are thrown away."""
-
-    def __init__(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
-        super().__init__(
-            f"the sweep was stopped after {done:,} of {total:,} configurations; start it again"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SweepCosts:
-    """What interventions and failures cost, in USD.
-
-    refresh_usd, replay_usd, replan_usd: one price, or one for each observation, (n,). Negative
-        where the shorter history saves more than the intervention costs.
-    missed_failure_usd: a failure that no intervention came before.
-    """
-
-    refresh_usd: float | FloatArray = 0.0
-    replay_usd: float | FloatArray = 0.0
-    replan_usd: float | FloatArray = 0.0
-    missed_failure_usd: float = 0.0
-
-    def rows(self, n: int) -> FloatArray:
-        """(3, n): the price of each intervention at each row. LabError for NaN or a wrong size."""
-        given = (self.refresh_usd, self.replay_usd, self.replan_usd)
-        parts = []
-        for name, value in zip(("refresh_usd", "replay_usd", "replan_usd"), given, strict=True):
-            part = np.asarray(value, np.float64)
-            if part.shape not in ((), (n,)):
-                raise LabError(f"{name} has the shape {part.shape}; pass a number or {n} of them")
-            if not np.isfinite(part).all():
-                raise LabError(f"{name} holds a value that is not finite; pass dollars")
-            parts.append(np.broadcast_to(part, (n,)))
-        if not math.isfinite(self.missed_failure_usd):
-            raise LabError(
-                f"missed_failure_usd is {self.missed_failure_usd!r}, but it must be finite; "
-                "pass dollars"
-            )
-        return np.array(parts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SweepResult:
-    """What every combination gave; arrays have one axis a parameter, in the order of `names`.
-
-    refreshes, replays, replans: interventions carried out. missed_failures: labelled failures
-    without an intervention on their turn or the `answer_turns` before it. false_alarms:
-    interventions without a failure on their turn or the `answer_turns` after it. Without labels
-    both are None. money_usd: interventions and missed failures, at the prices given.
-    """
-
-    names: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    base: CapacityConfig
-    observations: int
-    answer_turns: int
-    refreshes: npt.NDArray[np.int64]
-    replays: npt.NDArray[np.int64]
-    replans: npt.NDArray[np.int64]
-    missed_failures: npt.NDArray[np.int64] | None
-    false_alarms: npt.NDArray[np.int64] | None
-    money_usd: FloatArray
-
-    @property
-    def interventions(self) -> npt.NDArray[np.int64]:
-        """All interventions together."""
-        return self.refreshes + self.replays + self.replans
-
-    @property
-    def steps(self) -> int:
-        """Observations times configurations."""
-        return int(self.money_usd.size) * self.observations
-
-    def config(self, *at: int) -> CapacityConfig:
-        """The configuration at an index into the arrays."""
-        chosen = {n: v[i] for n, v, i in zip(self.names, self.values, at, strict=True)}
-        return self.base.with_values(**chosen)
-
-    def cheapest(self) -> tuple[tuple[int, ...], CapacityConfig]:
-        """Index and configuration of the least money; the first of equals."""
-        at = np.unravel_index(int(self.money_usd.argmin()), self.money_usd.shape)
-        index = tuple(int(i) for i in at)
-        return index, self.config(*index)
-
-    def table(self) -> dict[str, Array]:
-        """One row a combination, as columns: `pandas.DataFrame(result.table())`."""
-        grids = np.meshgrid(*self.values, indexing="ij")
-        columns = {name: grid.ravel() for name, grid in zip(self.names, grids, strict=True)}
-        for name in (*COUNTS, "money_usd"):
-            values = getattr(self, name)
-            if values is not None:
-                columns[name] = values.ravel()
-        return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,6 +101,26 @@ def sweep(
             if cancel is not None and cancel.is_set() and done < total:
                 raise SweepCancelled(done, total)
     return _result(names, values, job, costs, [*formula, *decision], sums)
+
+
+def money_of(
+    table: ObservationTable,
+    base: CapacityConfig,
+    settings: Sequence[Mapping[str, float]],
+    costs: SweepCosts,
+    answer_turns: int = 3,
+) -> FloatArray:
+    """`money_usd` of each of some combinations of thresholds and throttles, (D,).
+
+    settings: values of `DECISION_NAMES`; what one leaves out is the base's.
+    """
+    configs = [base.with_values(**dict(values)) for values in settings]
+    columns = {name: np.array([getattr(c, name) for c in configs]) for name in DECISION_NAMES}
+    job = _Job(table, base, costs.rows(len(table)), _whole("answer_turns", answer_turns))
+    _, _, sums = _piece(job, (0, 0, [{}], columns))
+    money: FloatArray = sums["money_usd"] + costs.missed_failure_usd * sums["missed_failures"]
+    first: FloatArray = money[0]
+    return first
 
 
 def _checked(

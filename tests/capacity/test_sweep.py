@@ -19,7 +19,8 @@ from codesmith_lab.capacity.arrays import observe_all
 from codesmith_lab.capacity.observations import ObservationTable, join_tables
 from codesmith_lab.capacity.shapes import SHAPES, draw_labels, drawn, synthetic
 from codesmith_lab.capacity.simulation import Step, simulate
-from codesmith_lab.capacity.sweep import SweepCancelled, SweepCosts, sweep
+from codesmith_lab.capacity.sweep import sweep
+from codesmith_lab.capacity.sweep_result import SweepCancelled, SweepCosts
 from codesmith_lab.errors import LabError
 
 NAMES = ("refreshes", "replays", "replans", "missed_failures", "false_alarms", "money_usd")

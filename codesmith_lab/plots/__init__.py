@@ -1,0 +1,1 @@
+"""Plots: numbers and Axes in, Axes out. Nothing here makes a figure or picks a backend."""
