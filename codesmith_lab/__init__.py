@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     # The same names for type checkers and editors; a test holds the two lists equal.
     from codesmith_lab import errors as errors
     from codesmith_lab import samples as samples
+    from codesmith_lab.cache.rule_files import load_rules as load_rules
     from codesmith_lab.capacity import CapacityConfig as CapacityConfig
     from codesmith_lab.capacity import CapacityController as CapacityController
     from codesmith_lab.capacity import CapacityObservation as CapacityObservation
@@ -88,6 +89,7 @@ _HOMES = {
     "check_deterministic": "zones",
     "load": "sessions.load",
     "load_bytes": "sessions.load",
+    "load_rules": "cache.rule_files",
     "parse_rendered_sections": "prompt",
     "system_to_text": "prompt",
 }

@@ -41,6 +41,13 @@ def _parser() -> argparse.ArgumentParser:
     analyze.add_argument("file", help="a JSONL log of requests")
     analyze.add_argument("--model", help="analyse as if this model had served every request")
     analyze.add_argument("--rules", help="a cache rule by its id, in place of the model's own")
+    analyze.add_argument(
+        "--rules-file",
+        action="append",
+        default=[],
+        metavar="TOML",
+        help="add or change cache rules from a file; may be given several times",
+    )
     analyze.add_argument("--format", help="openai-chat or anthropic-messages; found out if absent")
     analyze.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
@@ -54,10 +61,13 @@ def _say(text: str) -> None:
 
 
 def _analyze(options: argparse.Namespace, out: TextIO) -> None:
+    from codesmith_lab.cache.rule_files import load_rules
     from codesmith_lab.sessions.analysis import analyze
     from codesmith_lab.sessions.load import load
     from codesmith_lab.sessions.report_text import visible
 
+    for path in options.rules_file:
+        load_rules(path)
     session = load(options.file, options.format)
     report = analyze(session, options.model, options.rules)
     if options.json:

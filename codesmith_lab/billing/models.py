@@ -25,7 +25,7 @@ class ModelInfo:
     tokenizer_id: for `get_tokenizer`; ids that start with "estimate" are estimates.
     rules_id: cache rule, or None where there is none here for this model.
     price_ref: "provider:model" for `rates_for`, or None where nothing is priced.
-    chat_format: "deepseek", "openai", "anthropic" or "plain".
+    chat_format: the name of a layout in `CHAT_FORMATS`.
     """
 
     name: str
@@ -142,20 +142,58 @@ _CLAUDE_FROM_47: Final = (
     "claude-sonnet-5-5",
 )
 
-# Families known by their first word only: provider, provider in the price catalog.
+# Models of other makers that a picker names; their families below take any name.
+_OTHERS: Final = (
+    *("gemini-2.5-flash", "gemini-2.5-pro", "gemini-3.1-pro-preview", "gemini-3.8-flash"),
+    *("gemini-4-argon", "kimi-k2.6", "kimi-k3", "glm-5", "glm-5.1", "grok-4", "mistral-large"),
+    *("minimax-m2", "qwen3.8-flash", "qwen3.8-max"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Models known by how their names start. catalog: provider in the price catalog."""
+
+    provider: str
+    catalog: str | None
+    rules_id: str | None
+    chat_format: str = "plain"
+
+
 _FAMILIES: Final = {
-    "gemini-": ("google", "google"),
-    "gemma-": ("google", "google"),
-    "glm-": ("zai", "zai"),
-    "grok-": ("x-ai", "x-ai"),
-    "kimi-": ("moonshotai", "moonshotai"),
-    "minimax-": ("minimax", "minimax"),
-    "codestral": ("mistral", "mistral"),
-    "devstral": ("mistral", "mistral"),
-    "ministral": ("mistral", "mistral"),
-    "mistral": ("mistral", "mistral"),
-    "qwen": ("alibaba", None),
+    "gemini-": _Family("google", "google", "gemini-implicit"),
+    "gemma-": _Family("google", "google", None),
+    "glm-": _Family("zai", "zai", "glm"),
+    "grok-": _Family("x-ai", "x-ai", "grok"),
+    "kimi-": _Family("moonshotai", "moonshotai", "kimi"),
+    "minimax-": _Family("minimax", "minimax", "minimax", "plain-system-first"),
+    "codestral": _Family("mistral", "mistral", "mistral"),
+    "devstral": _Family("mistral", "mistral", "mistral"),
+    "magistral": _Family("mistral", "mistral", "mistral"),
+    "ministral": _Family("mistral", "mistral", "mistral"),
+    "mistral": _Family("mistral", "mistral", "mistral"),
+    "qwen": _Family("alibaba", "alibaba", "qwen"),
+    "amazon.nova-": _Family("aws", "aws", "bedrock-nova"),
+    "us.amazon.nova-": _Family("aws", "aws", "bedrock-nova"),
+    "eu.amazon.nova-": _Family("aws", "aws", "bedrock-nova"),
+    "apac.amazon.nova-": _Family("aws", "aws", "bedrock-nova"),
 }
+
+# Where a model runs, written before its name: engines of one's own, and their rules.
+_ENGINES: Final = {
+    "vllm/": "vllm",
+    "sglang/": "sglang",
+    "llama.cpp/": "llama-cpp",
+    "llama-cpp/": "llama-cpp",
+}
+_OPENROUTER: Final = "openrouter/"
+_OPENROUTER_RULES: Final = {
+    "anthropic": "openrouter-claude",
+    "gemini-implicit": "openrouter-gemini",
+}
+_BEDROCK_CLAUDE: Final = re.compile(
+    r"(?:[a-z]+\.)?anthropic\.(claude-[a-z0-9.-]+?)(?:-v\d+(?::\d+)?)?$"
+)
 
 # What catalogs and gateways write before a vendor's own model name.
 _PREFIXES: Final = (
@@ -203,37 +241,87 @@ def _table() -> dict[str, ModelInfo]:
     add(_DEEPSEEK_V4, "deepseek", "deepseek", "deepseek-v4", "deepseek")
     add(_DEEPSEEK_V3, "deepseek", "deepseek", "deepseek-v3", "deepseek")
     add(_OPENAI_128, "openai", "o200k_base", "openai-128", "openai")
-    add(_OPENAI_56, "openai", "o200k_base", None, "openai")
-    add(_OPENAI_4O_UNCACHED, "openai", "o200k_base", None, "openai")
-    add(_OPENAI_6, "openai", "estimate", None, "openai")
-    add(_OPENAI_OLD, "openai", "cl100k_base", None, "openai")
-    add(_CLAUDE_TO_46, "anthropic", "estimate-claude-4.6", None, "anthropic")
-    add(_CLAUDE_FROM_47, "anthropic", "estimate-claude-4.7", None, "anthropic")
+    add(_OPENAI_56, "openai", "o200k_base", "openai-breakpoints", "openai")
+    add(_OPENAI_6, "openai", "estimate", "openai-breakpoints", "openai")
+    add(_CLAUDE_TO_46, "anthropic", "estimate-claude-4.6", "anthropic", "anthropic")
+    add(_CLAUDE_FROM_47, "anthropic", "estimate-claude-4.7", "anthropic", "anthropic")
+    for name in _OTHERS:
+        rows[name] = _of_family(name, name)
+    add(_OPENAI_4O_UNCACHED, "openai", "o200k_base", "openai-uncached", "openai")
+    add(_OPENAI_OLD, "openai", "cl100k_base", "openai-uncached", "openai")
     return rows
 
 
+def _of_family(name: str, plain: str) -> ModelInfo:
+    """A model known by how its name starts; KeyError for another."""
+    for start, family in _FAMILIES.items():
+        if plain.startswith(start):
+            ref = None if family.catalog is None else f"{family.catalog}:{plain}"
+            return ModelInfo(
+                name, family.provider, "estimate", family.rules_id, ref, family.chat_format
+            )
+    raise KeyError(name)
+
+
 def known_models() -> tuple[str, ...]:
-    """Names of the models whose cache rules are complete, for a picker."""
-    return tuple(name for name, info in _table().items() if info.rules_id is not None)
+    """Names of the models that cache and whose rules are known, for a picker."""
+    uncached = ("openai-uncached", None)
+    return tuple(name for name, info in _table().items() if info.rules_id not in uncached)
 
 
 def resolve_model(name: str) -> ModelInfo:
     """What is known of the model called `name`.
 
     Vendor prefixes ("deepseek-ai/", "openai/"), case, date suffixes ("-2024-08-06",
-    "-20250929"), "-latest" and common aliases are understood. Raises UnknownModelError with
-    the nearest known names otherwise.
+    "-20250929"), "-latest" and common aliases are understood; so are Bedrock's ids, "openrouter/"
+    before a model, and an engine ("vllm/", "sglang/", "llama.cpp/") before any name. Raises
+    UnknownModelError with the nearest known names otherwise.
     """
-    plain = _strip_prefixes(name.strip().lower())
-    for candidate in _candidates(plain):
-        info = _table().get(_ALIASES.get(candidate, candidate))
-        if info is not None:
-            return replace(info, name=name.strip(), price_ref=_price_ref(info, plain))
-    for start, (provider, catalog) in _FAMILIES.items():
+    plain = name.strip().lower()
+    for start, rules in _ENGINES.items():
         if plain.startswith(start):
-            ref = None if catalog is None else f"{catalog}:{plain}"
-            return ModelInfo(name.strip(), provider, "estimate", None, ref, "plain")
-    raise UnknownModelError(name, _nearest(plain))
+            return _self_hosted(name.strip(), plain.removeprefix(start), rules)
+    if plain.startswith(_OPENROUTER):
+        return _through_openrouter(name.strip(), plain.removeprefix(_OPENROUTER))
+    bedrock = _BEDROCK_CLAUDE.match(plain)
+    if bedrock is not None:
+        info = resolve_model(bedrock[1])
+        return replace(
+            info,
+            name=name.strip(),
+            provider="aws",
+            rules_id="bedrock-claude",
+            price_ref=f"aws:{plain}",
+        )
+    plain = _strip_prefixes(plain)
+    for candidate in _candidates(plain):
+        known = _table().get(_ALIASES.get(candidate, candidate))
+        if known is not None:
+            return replace(known, name=name.strip(), price_ref=_price_ref(known, plain))
+    try:
+        return _of_family(name.strip(), plain)
+    except KeyError:
+        raise UnknownModelError(name, _nearest(plain)) from None
+
+
+def _self_hosted(name: str, inner: str, rules: str) -> ModelInfo:
+    """A model on an engine of one's own: the engine's rule and no price."""
+    try:
+        info = resolve_model(inner)
+    except UnknownModelError:
+        return ModelInfo(name, rules, "estimate", rules, None, "plain")
+    return replace(info, name=name, provider=rules, rules_id=rules, price_ref=None)
+
+
+def _through_openrouter(name: str, inner: str) -> ModelInfo:
+    """A model behind OpenRouter: the upstream's rule as far as OpenRouter keeps it."""
+    ref = f"openrouter:{inner.partition(':')[0]}"
+    try:
+        info = resolve_model(inner.partition(":")[0])
+    except UnknownModelError:
+        return ModelInfo(name, "openrouter", "estimate", "openrouter", ref, "plain")
+    rules = _OPENROUTER_RULES.get(info.rules_id or "", info.rules_id or "openrouter")
+    return replace(info, name=name, provider="openrouter", rules_id=rules, price_ref=ref)
 
 
 def _price_ref(info: ModelInfo, plain: str) -> str | None:

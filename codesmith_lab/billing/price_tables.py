@@ -140,7 +140,8 @@ def _complete(provider: str, known: Mapping[str, Decimal]) -> Prices | None:
     short, long = known.get("cache_write_5m"), known.get("cache_write_1h")
     if plain is None or output is None:
         return None
-    if provider == "openai":
+    if provider in ("openai", "alibaba", "mistral"):
+        # For the last two the cache rule says which share of the input a read costs.
         read = plain if read is None else read
     if provider in ("openai", "deepseek"):
         short = plain if short is None else short

@@ -42,6 +42,7 @@ class Rates:
         write (a written token is a plain miss); None where no price is known.
     period: "peak" or "off-peak" where prices depend on the hour, else "".
     tiers: dearer prices for long prompts; see `at`.
+    writes_on_top: a write is a fee for storage beside the input's price, not in its place.
     """
 
     model: str
@@ -55,6 +56,7 @@ class Rates:
     output: Decimal
     period: str = ""
     tiers: tuple[RateTier, ...] = ()
+    writes_on_top: bool = False
 
     def at(self, input_tokens: int) -> Rates:
         """Prices for a request with that many input tokens, cached ones included.
@@ -141,6 +143,8 @@ def _rates(price_ref: str, index: int, day: date) -> Rates | None:
         prices.output,
         row.period,
         row.tiers,
+        # Gemini's cache is written at the input's price and then stored for a fee.
+        "google" in (provider, name.partition("/")[0]),
     )
 
 

@@ -13,17 +13,33 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from codesmith_lab.cache.engine import Entry, Match
+from codesmith_lab.cache.match import (
+    CAUSES,
+    EXPIRED,
+    HIT,
+    NEW,
+    REPAID,
+    ROUNDING,
+    UNMARKED,
+    Entry,
+    IntArray,
+    Match,
+)
 from codesmith_lab.cache.pieces import PieceTable, Prompt, common_length
 
-__all__ = ["CAUSES", "Causes", "Span", "split_causes"]
-
-CAUSES = ("hit", "new", "repaid", "rounding", "expired", "unmarked")
-"""The causes in the order in which tables and pictures show them."""
-
-HIT, NEW, REPAID, ROUNDING, EXPIRED, UNMARKED = range(6)
-
-IntArray = npt.NDArray[np.int32]
+__all__ = [
+    "CAUSES",
+    "EXPIRED",
+    "HIT",
+    "NEW",
+    "REPAID",
+    "ROUNDING",
+    "UNMARKED",
+    "Causes",
+    "Span",
+    "split_causes",
+    "split_lines",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +74,20 @@ def split_causes(
 ) -> Causes:
     """Cut one request's tokens by cause.
 
-    Up to the break: hit, then what whole units left over, then what had expired. Behind it:
-    content of the parent that stands there unchanged is paid again; the rest is new.
+    Up to the break: what the match says. Behind it: content of the parent that stands there
+    unchanged is paid again; the rest is new.
     """
     total = prompt.total_tokens
-    spans = [
-        Span(0, match.hit_tokens, HIT),
-        Span(match.hit_tokens, match.live_tokens, ROUNDING),
-        Span(match.live_tokens, match.matched_tokens, EXPIRED),
-    ]
+    spans: list[Span] = []
+    start = 0
+    for end, cause in match.segments:
+        if end > start:
+            spans.append(Span(start, end, cause))
+            start = end
     broken = parent is not None and match.pieces < parent.prompt_pieces
     if parent is None or not broken:
-        spans.append(Span(match.matched_tokens, total, NEW))
+        if start < total:
+            spans.append(Span(start, total, NEW))
     else:
         spans.extend(_behind(table, prompt, match, parent, parent_prompt))
     kept = _merged(spans)
@@ -78,6 +96,24 @@ def split_causes(
         tokens[span.cause] += span.end - span.start
     at = (match.pieces, match.matched_tokens) if broken else (None, None)
     return Causes(kept, tuple(tokens), *at)
+
+
+def split_lines(causes: Causes, match: Match) -> tuple[tuple[int, int, int, int], ...]:
+    """Tokens of each cause (rows as in `CAUSES`) by price line: read, input, 5m and 1h write.
+
+    The prompt is read up to the hit, written for an hour and then for 5 minutes up to
+    `match.written`, and plain input from there.
+    """
+    rows = [[0, 0, 0, 0] for _ in CAUSES]
+    edges = (match.hit_tokens, *match.written)
+    for span in causes.spans:
+        row, low = rows[span.cause], span.start
+        for line, edge in ((0, edges[0]), (3, edges[1]), (2, edges[2]), (1, span.end)):
+            high = min(span.end, edge)
+            if high > low:
+                row[line] += high - low
+                low = high
+    return tuple((a, b, c, d) for a, b, c, d in rows)
 
 
 def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:

@@ -6,8 +6,10 @@ prompts of thousands of blocks are compared in microseconds.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,9 @@ JointDelta = Callable[[str, str], int]
 RunCounts = Callable[[Sequence[str]], Sequence[int]]
 
 _FEW = 8
+# What a piece is besides its text, as bits.
+_IMAGE, _CITES, _TURN_END = 1, 2, 4
+_FEATURES = {"image": _IMAGE, "citations": _CITES}
 
 
 def common_length(a: bytes, b: bytes, width: int = 1) -> int:
@@ -82,6 +87,18 @@ class Prompt:
         """Input tokens of the request."""
         return int(self.ends[-1]) if len(self.ends) else 0
 
+    @property
+    def pinned_pieces(self) -> int:
+        """How many pieces at the front are tools and system prompt."""
+        return next(
+            (i for i, b in enumerate(self.blocks) if b.kind not in ("tool", "section")),
+            len(self.blocks),
+        )
+
+    def tokens_before(self, pieces: int) -> int:
+        """Tokens of the first `pieces` pieces."""
+        return int(self.ends[pieces - 1]) if pieces else 0
+
 
 class PieceTable:
     """Interns framed blocks of one chat format under one tokenizer.
@@ -114,6 +131,9 @@ class PieceTable:
         self._counts = np.zeros(64, np.int64)
         self._joins = np.zeros(64, np.bool_)
         self._closed = np.zeros(64, np.bool_)
+        self._flags = np.zeros(64, np.uint8)
+        self._weights = np.zeros(64, np.int64)
+        self._cut: dict[int, int] = {}
         self._reply = self._intern(Frame(before=chat_format.reply), "", ())
 
     def prompt(self, blocks: Iterable[Block]) -> Prompt:
@@ -196,6 +216,45 @@ class PieceTable:
         """Piece numbers of a response, as the next request's history would hold it."""
         return np.array([self._number(block, False, False) for block in blocks], np.int32)
 
+    def without_last_token(self, number: int) -> int:
+        """The piece without its last token: what an engine holds of a generated text."""
+        cut = self._cut.get(number)
+        if cut is None:
+            whole = self.pieces[number]
+            cut = len(self.pieces)
+            shorter = replace(
+                whole, number=cut, key=whole.key[:-4], tokens=max(0, whole.tokens - 1)
+            )
+            self._put(shorter, bool(self._joins[number]), bool(self._closed[number]))
+            self._cut[number] = cut
+        return cut
+
+    def token_bytes(self, numbers: IntArray) -> bytes:
+        """Token ids of pieces, 4 bytes each, in order."""
+        return b"".join([self.pieces[number].key for number in numbers.tolist()])
+
+    # -- what rules ask of a prompt --------------------------------------------------------
+
+    def has(self, prompt: Prompt, feature: str) -> bool:
+        """Whether a prompt holds "image" blocks, or documents with "citations" turned on."""
+        return bool((self._flags[prompt.pieces] & _FEATURES[feature]).any())
+
+    def turn_ends(self, prompt: Prompt, most: int | None = None) -> list[int]:
+        """Pieces up to the end of each message of user or tool, the latest `most` of them."""
+        ends = np.flatnonzero(self._flags[prompt.pieces] & _TURN_END) + 1
+        return [int(n) for n in (ends if most is None else ends[-most:])]
+
+    def block_numbers(self, prompt: Prompt) -> LongArray:
+        """Running number of content blocks behind each piece.
+
+        A tool call is one; the sections of one system text are one together.
+        """
+        weights = self._weights[prompt.pieces]
+        for i, (block, following) in enumerate(pairwise(prompt.blocks[: prompt.pinned_pieces])):
+            if block.kind == following.kind == "section" and block.raw == following.raw:
+                weights[i] = 0
+        return np.cumsum(weights)
+
     def __getitem__(self, number: int) -> Piece:
         return self.pieces[number]
 
@@ -228,17 +287,21 @@ class PieceTable:
         if known is not None:
             return known[1]
         frame = self.chat_format.frame(block, first_tool)
-        number = self._intern(frame, block.text, self.chat_format.opening if opens else ())
+        opening = self.chat_format.opening if opens else ()
+        number = self._intern(frame, block.text, opening, _flags_of(block), max(1, block.calls))
         # The block is kept alive so that its id cannot be given to another object.
         self._by_block[memo] = (block, number)
         return number
 
-    def _intern(self, frame: Frame, text: str, opening: tuple[str, ...]) -> int:
+    def _intern(
+        self, frame: Frame, text: str, opening: tuple[str, ...], flags: int = 0, weight: int = 0
+    ) -> int:
         before = opening + frame.before
-        content = (before, frame.lead, text, frame.tail, frame.after, frame.joins)
+        content = (before, frame.lead, text, frame.tail, frame.after, frame.joins, flags, weight)
         number = self._by_content.get(content)
         if number is None:
             number = self._add(frame, before, frame.lead + text + frame.tail)
+            self._flags[number], self._weights[number] = flags, weight
             self._by_content[content] = number
         return number
 
@@ -248,29 +311,33 @@ class PieceTable:
         ids = np.concatenate([np.array(marks[0], np.int32), body_ids, np.array(marks[1], np.int32)])
         head = "".join(before)
         full = head + body + "".join(frame.after)
-        number = len(self.pieces)
         joins = frame.joins and not before
-        self.pieces.append(
-            Piece(
-                number,
-                ids.astype(">i4").tobytes(),
-                len(ids),
-                len(full.encode("utf-8")),
-                head + frame.lead,
-                frame.lead,
-                body,
-                full,
-                len(marks[0]) + len(marks[1]),
-            )
+        piece = Piece(
+            len(self.pieces),
+            ids.astype(">i4").tobytes(),
+            len(ids),
+            len(full.encode("utf-8")),
+            head + frame.lead,
+            frame.lead,
+            body,
+            full,
+            len(marks[0]) + len(marks[1]),
         )
+        return self._put(piece, joins, bool(frame.after))
+
+    def _put(self, piece: Piece, joins: bool, closed: bool) -> int:
+        number = piece.number
+        self.pieces.append(piece)
         if number >= len(self._counts):
             more = len(self._counts)
             self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
             self._joins = np.concatenate([self._joins, np.zeros(more, np.bool_)])
             self._closed = np.concatenate([self._closed, np.zeros(more, np.bool_)])
-        self._counts[number] = len(ids)
+            self._flags = np.concatenate([self._flags, np.zeros(more, np.uint8)])
+            self._weights = np.concatenate([self._weights, np.zeros(more, np.int64)])
+        self._counts[number] = piece.tokens
         self._joins[number] = joins
-        self._closed[number] = bool(frame.after)
+        self._closed[number] = closed
         return number
 
     def _marker(self, marker: str) -> int:
@@ -284,3 +351,28 @@ class PieceTable:
             delta = self._joint_delta(a.body, b.body)
             self._joints[(left, right)] = delta
         return delta
+
+
+def _flags_of(block: Block) -> int:
+    flags = 0
+    if block.name == "image":
+        flags |= _IMAGE
+    if block.name == "document" and _cites(block.raw):
+        flags |= _CITES
+    if block.last and block.role in ("user", "tool") and block.kind in ("message", "part"):
+        flags |= _TURN_END
+    return flags
+
+
+def _cites(raw: bytes) -> bool:
+    """Whether a document's JSON turns citations on."""
+    if b'"citations"' not in raw:
+        return False
+    try:
+        part = json.loads(raw)
+    except ValueError:
+        return False
+    while isinstance(part, dict) and isinstance(part.get("content"), list) and part["content"]:
+        part = part["content"][0]
+    citations = part.get("citations") if isinstance(part, dict) else None
+    return isinstance(citations, dict) and citations.get("enabled") is True

@@ -133,6 +133,14 @@ CHAT_FORMATS: dict[str, ChatFormat] = {
             _anthropic_frame,
             "the chat format is unknown: three tokens are assumed before each message",
         ),
+        ChatFormat(
+            "plain-system-first",
+            False,
+            (),
+            (),
+            _anthropic_frame,
+            "the chat format is unknown: three tokens are assumed before each message",
+        ),
     )
 }
 """The known layouts by name."""

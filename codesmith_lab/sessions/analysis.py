@@ -8,7 +8,8 @@ from datetime import date, datetime, timezone
 
 from codesmith_lab.billing.models import ModelInfo, resolve_model
 from codesmith_lab.billing.prices import default_price_date
-from codesmith_lab.cache.rules import CacheRule, get_rule
+from codesmith_lab.cache.rule_files import claimed_rule, get_rule, known_rules
+from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.errors import LabError, UnknownModelError
 from codesmith_lab.sessions.diagnosis import Break, find_break
 from codesmith_lab.sessions.findings import collect_findings
@@ -42,28 +43,52 @@ def make_runner(session: Session, model: str | None = None, rules: str | None = 
     info = _model(name, rules)
     rule = get_rule(rules) if rules else _own_rule(info)
     as_sent = model is None
+    known: dict[str, tuple[ModelInfo, CacheRule]] = {"": (info, rule)}
 
     def scope(request: Request) -> str:
         return request.model if as_sent else name
 
-    return TurnRunner(session, info, rule, scope, _price_date(session))
+    def own(request: Request) -> tuple[ModelInfo, CacheRule]:
+        if not as_sent:
+            return info, rule
+        if request.model not in known:
+            known[request.model] = _own_of(request.model, rules, (info, rule))
+        return known[request.model]
+
+    return TurnRunner(session, info, rule, scope, _price_date(session), own)
+
+
+def _own_of(
+    name: str, rules: str | None, main: tuple[ModelInfo, CacheRule]
+) -> tuple[ModelInfo, CacheRule]:
+    """Model and rule of a request that names another model than most; the main ones if unknown."""
+    try:
+        info = _model(name, rules)
+        return info, main[1] if rules else _own_rule(info)
+    except LabError:
+        return main
 
 
 def _model(name: str, rules: str | None) -> ModelInfo:
+    claimed = None if rules else claimed_rule(name)
     try:
         return resolve_model(name)
     except UnknownModelError:
-        if rules is None:
+        if rules is None and claimed is None:
             raise
-        rule = get_rule(rules)
+        rule = claimed or get_rule(rules or "")
         return ModelInfo(name, rule.provider, "estimate", rule.id, None, "plain")
 
 
 def _own_rule(info: ModelInfo) -> CacheRule:
+    claimed = claimed_rule(info.name)
+    if claimed is not None:
+        return claimed
     if info.rules_id is None:
+        names = ", ".join(rule.id for rule in known_rules())
         raise LabError(
-            f"model {info.name!r} ({info.provider}) has no cache rules here yet; "
-            "choose the nearest with rules=..., one of deepseek-v3, deepseek-v4, openai-128"
+            f"model {info.name!r} ({info.provider}) has no cache rules here; "
+            f"choose the nearest with rules=..., one of {names}"
         )
     return get_rule(info.rules_id)
 

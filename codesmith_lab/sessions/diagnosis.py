@@ -72,7 +72,13 @@ def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Bre
         inside = Change(0, *place, _brief(theirs), _brief(mine))
     before_bytes = sum(table[int(p)].n_bytes for p in turn.prompt.pieces[:at])
     byte = before_bytes + len(piece.full[: change.at].encode("utf-8"))
-    events = _events(turn.prompt, parent, at, rebuilt)
+    if turn.setting_change is not None:
+        # Equal text, and yet another prefix: a field of the request is part of it.
+        was, now = turn.setting_change
+        events = [Event(_setting_class(was, now), at, mine.zone, mine.name)]
+        inside = Change(0, 1, 1, was or "not set", now or "not set")
+    else:
+        events = _events(turn.prompt, parent, at, rebuilt)
     here = [event for event in events if event.at == events[0].at]
     intended = events[0].intended
     return Break(
@@ -91,6 +97,12 @@ def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Bre
         tuple(events[:_MOST_OTHERS]),
         _same_rest(turn, piece, other) if here[0].has is mine else 0,
     )
+
+
+def _setting_class(was: str, now: str) -> str:
+    fields = {text.partition("=")[0] for text in f"{was}; {now}".split("; ") if text}
+    choices = {"tool_choice", "toolConfig.toolChoice"}
+    return "tool_choice_change" if fields <= choices else "setting_change"
 
 
 def _same_rest(turn: Turn, piece: Piece, other: Piece) -> int:

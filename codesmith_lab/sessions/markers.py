@@ -10,16 +10,20 @@ __all__ = ["marker_of"]
 
 
 def marker_of(value: Any, draft: Draft) -> str:
-    """Lifetime of the `cache_control` marker on a JSON object: "5m", "1h", ...; "" without one.
+    """Lifetime of the cache marker on a JSON object: "5m", "1h", ...; "" without one.
 
-    Five minutes is the default (Anthropic's documentation on prompt caching). A marker that is no
-    object is noted in the draft and counts as none.
+    A marker is `cache_control`, or OpenAI's `prompt_cache_breakpoint`. Five minutes is the default
+    (Anthropic's documentation on prompt caching; OpenAI's lifetime is the request's). A marker that
+    is no object is noted in the draft and counts as none.
     """
-    marker = value.get("cache_control") if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return ""
+    name = "cache_control" if "cache_control" in value else "prompt_cache_breakpoint"
+    marker = value.get(name)
     if marker is None:
         return ""
     if not isinstance(marker, dict):
-        draft.note("a cache_control that is not an object was passed over")
+        draft.note(f"a {name} that is not an object was passed over")
         return ""
     lifetime = marker.get("ttl")
     return draft.clean(lifetime[:20]) if isinstance(lifetime, str) and lifetime else "5m"

@@ -15,13 +15,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from codesmith_lab.billing.bill import bill_input, bill_usage, rates_under, storage_usd
 from codesmith_lab.billing.models import ModelInfo
 from codesmith_lab.billing.prices import Rates, cost_usd, rates_for
 from codesmith_lab.billing.tokens import Tokenizer, get_tokenizer, joint_delta, run_counts
-from codesmith_lab.cache.causes import Causes, split_causes
-from codesmith_lab.cache.engine import Entry, Match, PrefixIndex
+from codesmith_lab.cache.causes import Causes, split_causes, split_lines
+from codesmith_lab.cache.engine import PrefixIndex
+from codesmith_lab.cache.indexes import make_index
+from codesmith_lab.cache.match import Entry, Match
 from codesmith_lab.cache.pieces import PieceTable, Prompt
-from codesmith_lab.cache.rules import CacheRule
+from codesmith_lab.cache.plan import CachePlan, carry_markers, kept_blocks, make_plan
+from codesmith_lab.cache.rule_files import get_rule
+from codesmith_lab.cache.rules import CacheRule, setting_at
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.prompt.chat_format import CHAT_FORMATS
 from codesmith_lab.sessions.records import Request, Session
@@ -32,6 +37,7 @@ LINES = ("cache_read", "input", "cache_write_5m", "cache_write_1h")
 """Price lines of the input, in the order in which tables show them."""
 
 ZERO = Decimal(0)
+_NO_PLAN = CachePlan()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +48,11 @@ class Turn:
     cost_usd: input and output; cause_costs_usd: the input's cost by cause. None without a price.
     repaid_usd: what the repaid tokens cost above a cache read.
     parent: index of the best earlier request in the session, or None.
+    plan: what the rule made of the request's fields: breakpoints, lifetime, refusal.
+    setting_change: where a body field and no text parted it from its parent: the parent's fields
+        of that level and its own, as text.
+    storage_usd: what keeping a written cache costs; part of `cost_usd`.
+    A refused request (`match.refused`) costs nothing.
     """
 
     index: int
@@ -58,6 +69,9 @@ class Turn:
     output_usd: Decimal | None
     cause_costs_usd: tuple[Decimal, ...] | None
     repaid_usd: Decimal | None
+    plan: CachePlan = _NO_PLAN
+    setting_change: tuple[str, str] | None = None
+    storage_usd: Decimal = ZERO
 
 
 @dataclass(slots=True)
@@ -79,6 +93,7 @@ class TurnRunner:
     rule: the cache rule.
     scope: names the cache a request belongs to (its model as sent, as a rule).
     price_date: day whose prices hold for requests without a time.
+    own: a request's own model and rule, for prices and rules by request; None = those above.
     """
 
     def __init__(
@@ -88,10 +103,13 @@ class TurnRunner:
         rule: CacheRule,
         scope: Callable[[Request], str],
         price_date: date,
+        own: Callable[[Request], tuple[ModelInfo, CacheRule]] | None = None,
     ) -> None:
         self.session = session
         self.model = model
         self.rule = rule
+        requests = session.requests
+        self._own = [(model, rule) if own is None else own(request) for request in requests]
         self.tokenizer: Tokenizer = get_tokenizer(model.tokenizer_id)
         tokenizer = self.tokenizer
         self.table = PieceTable(
@@ -102,11 +120,14 @@ class TurnRunner:
         )
         self._scope = scope
         self._price_date = price_date
-        self._prompts: list[Prompt] = [self.table.prompt(r.blocks) for r in session.requests]
-        self._outputs: list[npt.NDArray[np.int32]] = [
-            self.table.output_numbers(r.output or ()) for r in session.requests
+        self._prompts: list[Prompt] = [
+            self.table.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)
         ]
-        self._output_tokens = [self._count_output(r, i) for i, r in enumerate(session.requests)]
+        self._outputs: list[npt.NDArray[np.int32]] = [
+            self.table.output_numbers(r.output or ()) for r in requests
+        ]
+        self._output_tokens = [self._count_output(r, i) for i, r in enumerate(requests)]
+        self._plans: dict[int, tuple[CacheRule, str, CachePlan]] = {}
 
     def recount(self) -> None:
         """Count every joined run of text whole, instead of block by block with joints.
@@ -119,7 +140,7 @@ class TurnRunner:
         """The prompt of a request, with other blocks where given."""
         if blocks is None:
             return self._prompts[index]
-        prompt = self.table.vary(self._prompts[index], blocks)
+        prompt = self.table.vary(self._prompts[index], self._kept(index, blocks))
         return self.table.exact(prompt) if exact else prompt
 
     def checkpoint(self, at: int, known: Sequence[Turn] = ()) -> Checkpoint:
@@ -162,26 +183,15 @@ class TurnRunner:
 
     def rates_of(self, index: int, total_tokens: int) -> Rates | None:
         """The prices of a request with that many input tokens, or None."""
-        return self._rates(self.session.requests[index].time, total_tokens)
+        return self._rates(index, self.session.requests[index].time, total_tokens)
 
     def reported_usd(self, index: int) -> Decimal | None:
         """The bill from a request's reported counters; None without counters or prices."""
         request = self.session.requests[index]
-        usage = request.usage
-        if usage is None or usage.cache_read_tokens is None:
+        if request.usage is None:
             return None
-        rates = self._rates(request.time, usage.input_tokens)
-        if rates is None:
-            return None
-        written = (usage.cache_write_5m_tokens or 0, usage.cache_write_1h_tokens or 0)
-        plain = usage.input_tokens - usage.cache_read_tokens - sum(written)
-        return (
-            cost_usd(usage.cache_read_tokens, rates.cache_read)
-            + cost_usd(plain, rates.input)
-            + cost_usd(written[0], rates.cache_write_5m)
-            + cost_usd(written[1], rates.cache_write_1h)
-            + cost_usd(usage.output_tokens or 0, rates.output)
-        )
+        rates = self._rates(index, request.time, request.usage.input_tokens)
+        return None if rates is None else bill_usage(request.usage, rates)
 
     def _play(
         self,
@@ -195,39 +205,86 @@ class TurnRunner:
             request = self.session.requests[i]
             if i in settings:
                 request = replace(request, body=b"", settings=settings[i])
-            scope = self._scope(request)
+            changed = blocks.get(i)
+            prompt = self.prompt_of(i, changed, exact)
+            rule, scope, plan = self._plan(request, changed, prompt)
             index = state.indexes.get(scope)
             if index is None:
-                index = state.indexes[scope] = PrefixIndex(self.table, self.rule)
-            prompt = self.prompt_of(i, blocks.get(i), exact)
+                index = state.indexes[scope] = make_index(self.table, rule)
             time_s = None if request.time is None else request.time.timestamp()
-            lifetime_s = self.rule.lifetime(self.model.name, request.settings)
-            match = index.add(i, prompt, self._outputs[i], time_s, lifetime_s)
+            match = index.add(i, prompt, self._outputs[i], time_s, plan)
             parent = None if match.parent is None else index.entries[match.parent]
-            state.turns.append(self._turn(request, prompt, match, parent, state.turns))
+            state.turns.append(self._turn(i, prompt, match, plan, rule, parent, state.turns))
+
+    def _kept(self, index: int, blocks: Sequence[Block]) -> Sequence[Block]:
+        info, rule = self._own[index]
+        return kept_blocks(rule, info.name, blocks)
+
+    def _plan(
+        self, request: Request, blocks: Sequence[Block] | None, prompt: Prompt
+    ) -> tuple[CacheRule, str, CachePlan]:
+        """Rule, scope and plan of a request; an edit that moves no block keeps them."""
+        as_recorded = request is self.session.requests[request.index]
+        known = self._plans.get(request.index) if as_recorded else None
+        if known is not None and (
+            blocks is None
+            or (not known[2].salts and len(blocks) == len(request.blocks))
+            or (known[0].match != "breakpoints" and not known[0].invalidates)
+        ):
+            return known
+        info, rule = self._own[request.index]
+        markers = request.settings.get("_markers", ())
+        if rule.without_markers and not markers:
+            rule = get_rule(rule.without_markers)
+        values = [setting_at(request.settings, name) for name in rule.scope_fields]
+        scope = "\0".join([rule.id, self._scope(request), *map(repr, values)])
+        now = request.blocks if blocks is None else blocks
+        plan = make_plan(
+            rule,
+            info.name,
+            request.settings,
+            self.table,
+            prompt,
+            now,
+            carry_markers(markers, request.blocks, now),
+        )
+        found = (rule, scope, plan)
+        if blocks is None and as_recorded:
+            self._plans[request.index] = found
+        return found
 
     def _turn(
         self,
-        request: Request,
+        at: int,
         prompt: Prompt,
         match: Match,
+        plan: CachePlan,
+        rule: CacheRule,
         parent: Entry | None,
         turns: Sequence[Turn],
     ) -> Turn:
-        parent_prompt = None if match.parent is None else turns[match.parent].prompt
+        request = self.session.requests[at]
+        parent_turn = None if match.parent is None else turns[match.parent]
+        parent_prompt = None if parent_turn is None else parent_turn.prompt
         causes = split_causes(self.table, prompt, match, parent, parent_prompt)
-        lines = (match.hit_tokens, prompt.total_tokens - match.hit_tokens, 0, 0)
-        output_tokens = self._output_tokens[request.index]
-        rates = self._rates(request.time, prompt.total_tokens)
-        if rates is None:
-            money: tuple[Decimal | None, ...] = (None, None, None)
-            by_cause = None
-        else:
-            read = cost_usd(1, rates.cache_read)
-            full = cost_usd(1, rates.input)
-            by_cause = (causes.tokens[0] * read, *(t * full for t in causes.tokens[1:]))
+        rows = split_lines(causes, match)
+        lines = tuple(map(sum, zip(*rows, strict=True)))
+        output_tokens = self._output_tokens[at]
+        rates = self._rates(at, request.time, prompt.total_tokens)
+        bill = None if rates is None else bill_input(rows, rates)
+        cost = output = by_cause = repaid = None
+        storage = ZERO
+        if match.refused:
+            cost = output = repaid = ZERO
+            by_cause = (ZERO,) * len(rows)
+        elif rates is not None and bill is not None:
             output = cost_usd(output_tokens or 0, rates.output)
-            money = (sum(by_cause, output), output, causes.tokens[2] * (full - read))
+            if match.stored_tokens and rule.storage_usd_per_mtok_hour is not None:
+                storage = storage_usd(
+                    match.stored_tokens, match.stored_s, rule.storage_usd_per_mtok_hour
+                )
+            by_cause, repaid = bill.cause_costs_usd, bill.repaid_usd
+            cost = sum(by_cause, output + storage)
         return Turn(
             request.index,
             request.model,
@@ -236,18 +293,22 @@ class TurnRunner:
             causes,
             match.parent,
             parent_prompt,
-            lines,
+            (lines[0], lines[1], lines[2], lines[3]),
             output_tokens,
             rates,
-            money[0],
-            money[1],
+            cost,
+            output,
             by_cause,
-            money[2],
+            repaid,
+            plan,
+            _setting_change(causes, prompt, plan, parent_turn),
+            storage,
         )
 
-    def _rates(self, when: datetime | None, total_tokens: int) -> Rates | None:
-        rates = rates_for(self.model, when, self._price_date)
-        return None if rates is None else rates.at(total_tokens)
+    def _rates(self, index: int, when: datetime | None, total_tokens: int) -> Rates | None:
+        info, rule = self._own[index]
+        rates = rates_for(info, when, self._price_date)
+        return None if rates is None else rates_under(rates.at(total_tokens), rule)
 
     def _count_output(self, request: Request, index: int) -> int | None:
         """Output tokens: reported where the log has them, else counted from the response."""
@@ -258,3 +319,13 @@ class TurnRunner:
         numbers = self._outputs[index].tolist()
         opening = len(CHAT_FORMATS[self.model.chat_format].reply)
         return max(0, sum(self.table[n].tokens for n in numbers) - opening)
+
+
+def _setting_change(
+    causes: Causes, prompt: Prompt, plan: CachePlan, parent: Turn | None
+) -> tuple[str, str] | None:
+    """The fields that parted a request from its parent where the text is the same."""
+    at = causes.break_piece
+    if at is None or parent is None or prompt.pieces[at] != parent.prompt.pieces[at]:
+        return None
+    return dict(parent.plan.salts).get(at, ""), dict(plan.salts).get(at, "")

@@ -47,6 +47,7 @@ PUBLIC = [
     "errors",
     "load",
     "load_bytes",
+    "load_rules",
     "parse_rendered_sections",
     "samples",
     "system_to_text",
