@@ -130,7 +130,7 @@ class SlowCache:
         if self.rule.match == "stored_units" and not plan.off:
             for path, tokens in [
                 (whole, live),
-                (body, length(body)),
+                (whole, length(whole)),
                 *((p, length(p)) for p in paths[1:]),
             ]:
                 unit = head(path, self.rule.floor(tokens, plan.minimum_tokens))

@@ -44,30 +44,30 @@ class StoredUnitIndex(PrefixIndex):
     def _keep(
         self, match: Match, prompt: Prompt, output: IntArray, plan: CachePlan, now: float
     ) -> None:
-        keys = self._tree.salt(prompt.pieces, plan.salts)[:-1]
+        keys = self._tree.salt(prompt.pieces, plan.salts)
         floor = self.rule.floor
         for tokens in {
             floor(match.live_tokens, plan.minimum_tokens),
-            floor(prompt.tokens_before(len(keys)), plan.minimum_tokens),
+            floor(prompt.total_tokens, plan.minimum_tokens),
         }:
-            self._store(keys, prompt.ends[:-1], tokens)
+            self._store(keys, prompt.ends, tokens, len(keys) - 1)
         if len(output):
             pieces, ends = self.table.extended(prompt.pieces[:-1], prompt.ends[:-1], output)
             if self.rule.keep_last_tokens:
                 ends = ends.copy()
                 ends[-1] -= 1
             keys = self._tree.salt(pieces, plan.salts)
-            self._store(keys, ends, floor(int(ends[-1]), plan.minimum_tokens))
+            self._store(keys, ends, floor(int(ends[-1]), plan.minimum_tokens), len(keys))
 
-    def _store(self, keys: IntArray, ends: LongArray, tokens: int) -> None:
-        """Mark `tokens` tokens of the stack's path as stored."""
+    def _store(self, keys: IntArray, ends: LongArray, tokens: int, known: int) -> None:
+        """Mark the first `tokens` tokens as stored; the first `known` keys are on the stack."""
         if tokens <= 0:
             return
         at = int(np.searchsorted(ends, tokens, "left"))
         if at >= len(ends):
             return
         tree = self._tree
-        if int(ends[at]) == tokens:
+        if int(ends[at]) == tokens and at < known:
             self._at[tree.boundary(at + 1)] = tokens
             return
         piece = self.table[tree.piece(int(keys[at]))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from codesmith_lab.cache.rules import known_rules
+from codesmith_lab.cache.rule_files import known_rules
 from codesmith_lab.errors import LabError, UnknownModelError
 from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.sessions.load import load_bytes
