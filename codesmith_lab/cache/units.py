@@ -69,7 +69,7 @@ class StoredUnitIndex(PrefixIndex):
         tree = self._tree
         if int(ends[at]) == tokens and at < known:
             self._at[tree.boundary(at + 1)] = tokens
-            return
+        # A text that goes on from here is another piece: it finds the unit inside itself.
         piece = self.table[tree.piece(int(keys[at]))]
         start = int(ends[at - 1]) if at else 0
         joint = int(ends[at]) - start - piece.tokens
