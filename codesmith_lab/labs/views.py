@@ -242,17 +242,20 @@ def _same_block(blocks: Sequence[Block], block: Block) -> Block | None:
 
 
 def _history_note(turns: Sequence[Turn], name: str) -> str:
-    changed = 0
+    changed = at = 0
+    seen: Block | None = None
     last: str | None = None
     for turn in turns:
-        for block in turn.prompt.blocks:
-            if block.kind == "section" and block.name == name:
-                text = split_separator(block.text)[0]
-                changed += last is not None and text != last
-                last = text
-                break
-            if block.zone != "pinned":
-                break
+        blocks = turn.prompt.blocks
+        if at < len(blocks) and blocks[at] is seen:
+            continue
+        here = (i for i, b in enumerate(blocks) if b.kind == "section" and b.name == name)
+        at = next(here, at)
+        if at < len(blocks) and blocks[at].name == name:
+            seen = blocks[at]
+            text = split_separator(seen.text)[0]
+            changed += last is not None and text != last
+            last = text
     if not changed:
         return "This section is the same on every turn."
     return f"This section has changed on {changed} of {len(turns)} turns."
