@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
-from codesmith_lab.billing.models import known_models
+from codesmith_lab.billing.models import ModelInfo, known_models, resolve_model
 from codesmith_lab.labs import side_views, views
 from codesmith_lab.sessions.analysis import rebuild_reason
 from codesmith_lab.sessions.edits import SCOPES, RewriteEdit
 from codesmith_lab.sessions.records import Request
-from codesmith_lab.sessions.remedies import Remedy
 from codesmith_lab.sessions.report import Report, total
 from codesmith_lab.sessions.turns import Turn
 from codesmith_lab.sessions.what_if import WhatIf
@@ -38,7 +38,7 @@ def head_trait(state: WhatIf, at: int) -> Dict:
         "name": state.session.name,
         "turns_text": f"{len(now.turns):,} turns",
         "model": model,
-        "models": [{"value": m, "label": m} for m in dict.fromkeys((model, *known_models()))],
+        "models": _models(runner.model),
         "rules_text": runner.rule.title,
         "drift_label": now.steps[at].label,
         "figures": views.figures_view(total(runner, now.turns)),
@@ -48,6 +48,15 @@ def head_trait(state: WhatIf, at: int) -> Dict:
         "can_undo": edited,
         "can_redo": state.can_redo,
     }
+
+
+@cache
+def _models(model: ModelInfo) -> list[Dict]:
+    """Every model whose rules are known, by provider; the one in force is there in any case."""
+    names = {name: resolve_model(name).provider for name in known_models()}
+    names.setdefault(model.name, model.provider)
+    ordered = sorted(names, key=lambda name: (names[name] != model.provider, names[name]))
+    return [{"value": name, "label": name, "group": names[name]} for name in ordered]
 
 
 def timeline_trait(state: WhatIf) -> Dict:
@@ -78,21 +87,23 @@ def side_trait(state: WhatIf, at: int) -> Dict:
         "compare": side_views.compare_view(runner, now.turns, recorded, at)
         if state.edits
         else None,
+        "reported": side_views.reported_view(runner, turn, state.session.requests[at]),
     }
 
 
-def advice_trait(state: WhatIf, offered: Sequence[Remedy] | None, shown: Dict) -> Dict:
-    """Remedies in force, then those on offer.
+def advice_trait(state: WhatIf, report: Report | None, shown: Dict) -> Dict:
+    """Findings, remedies in force, then those on offer.
 
-    offered: None while they are being worked out; what is `shown` stays meanwhile.
+    report: None while it is being worked out; what is `shown` stays meanwhile.
     """
     rows: list[Dict] = [
         {"id": edit.id, "text": edit.title, "saves_text": "", "applied": True}
         for edit in state.edits
         if isinstance(edit, RewriteEdit)
     ]
-    if offered is None:
+    if report is None:
         rows += [row for row in shown["rows"] if not row["applied"]]
+        return {"rows": rows, "note": "", "findings": shown["findings"]}
     rows += [
         {
             "id": remedy.id,
@@ -100,9 +111,10 @@ def advice_trait(state: WhatIf, offered: Sequence[Remedy] | None, shown: Dict) -
             "saves_text": side_views.signed(-remedy.saves_usd),
             "applied": False,
         }
-        for remedy in offered or ()
+        for remedy in report.remedies_list
     ]
-    return {"rows": rows, "note": ""}
+    findings = [side_views.finding_view(finding) for finding in report.findings_list]
+    return {"rows": rows, "note": "", "findings": findings}
 
 
 def worst_turn(turns: Sequence[Turn]) -> int:

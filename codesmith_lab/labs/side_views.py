@@ -10,6 +10,9 @@ from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.drift import DriftStep
+from codesmith_lab.sessions.findings import Finding
+from codesmith_lab.sessions.reconcile import reconcile
+from codesmith_lab.sessions.records import Request
 from codesmith_lab.sessions.report import total
 from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars
 from codesmith_lab.sessions.turns import Turn, TurnRunner
@@ -19,8 +22,10 @@ __all__ = [
     "breaks_history",
     "compare_view",
     "diagnosis_view",
+    "finding_view",
     "lines_view",
     "multiple_view",
+    "reported_view",
     "signed",
     "unit_notes",
 ]
@@ -199,3 +204,47 @@ def compare_view(
         rows.append({"name": name, "value": signed(money, 5)})
         rows.append({"name": f"{name}, tokens paid again", "value": f"{tokens:+,}"})
     return {"title": "Against the unedited session", "rows": rows}
+
+
+def finding_view(finding: Finding) -> Dict:
+    """One line of the findings, with the turn where it first shows."""
+    cost = finding.cost_usd
+    return {
+        "turn": finding.first_request,
+        "turn_text": f"turn {finding.first_request + 1}",
+        "text": finding.message.rstrip("."),
+        "cost_text": dollars(cost) if cost else "",
+        "certainty": "intended" if finding.intended else finding.certainty,
+        "tone": "" if finding.intended or not finding.tokens else "lost",
+    }
+
+
+def reported_view(runner: TurnRunner, turn: Turn, request: Request) -> Dict | None:
+    """What the provider reported for this turn beside what is predicted; None without counters."""
+    usage = request.usage
+    if usage is None or usage.cache_read_tokens is None:
+        return None
+    written = sum(filter(None, (usage.cache_write_5m_tokens, usage.cache_write_1h_tokens)))
+    rows = [
+        ["input", f"{turn.prompt.total_tokens:,}", f"{usage.input_tokens:,}"],
+        ["cache read", f"{turn.match.hit_tokens:,}", f"{usage.cache_read_tokens:,}"],
+    ]
+    if written or sum(turn.lines[2:]):
+        rows.append(["cache write", f"{sum(turn.lines[2:]):,}", f"{written:,}"])
+    cost = runner.reported_usd(turn.index)
+    rows.append(["cost", dollars(turn.cost_usd, 5), dollars(cost, 5)])
+    exact = runner.tokenizer.exact
+    row = reconcile([turn], [request], runner.rule.step_tokens, exact)[0]
+    note = ""
+    if row is not None and row.unexplained:
+        way = "fewer" if row.unexplained > 0 else "more"
+        note = (
+            f"{abs(row.unexplained):,} {way} tokens were read than the bytes allow for: "
+            "the prompt does not explain them."
+        )
+    return {
+        "title": "Predicted and reported",
+        "heads": ["", "predicted", "reported"],
+        "rows": rows,
+        "note": note,
+    }

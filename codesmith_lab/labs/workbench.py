@@ -77,7 +77,7 @@ class Workbench(WorkbenchWidget):
         self._what_if = WhatIf(session, model, rules)
         self._settling: asyncio.TimerHandle | None = None
         self._advising: asyncio.TimerHandle | None = None
-        self._remedies: list[Remedy] | None = None
+        self._report: Report | None = None
         self._seq = 0
         self._heard = 0
         self._loads = 0
@@ -123,7 +123,10 @@ class Workbench(WorkbenchWidget):
     @property
     def report(self) -> Report:
         """The analysis of what is shown: of the edited session while there are edits."""
-        return self._what_if.report()
+        if self._report is None:
+            self._report = self._what_if.report()
+            self._show_advice()
+        return self._report
 
     def edit_section(self, name: str, text: str) -> None:
         """Replace a section's text as typing would, on the current turn and with `scope`.
@@ -169,10 +172,7 @@ class Workbench(WorkbenchWidget):
     @property
     def remedies(self) -> list[Remedy]:
         """What would be cheaper than what is shown, each proved by a replay; best first."""
-        if self._remedies is None:
-            self._remedies = self._what_if.remedies()
-            self._show_advice()
-        return list(self._remedies)
+        return list(self.report.remedies_list)
 
     def apply(self, remedy_id: str) -> None:
         """Put an offered remedy in force, by its `id`; a second time takes it back.
@@ -293,7 +293,7 @@ class Workbench(WorkbenchWidget):
 
     def _advise_later(self) -> None:
         """Remedies cost a replay each, so they wait for a pause; what is shown meanwhile stays."""
-        self._remedies = None
+        self._report = None
         if self._advising is not None:
             self._advising.cancel()
             self._advising = None
@@ -306,7 +306,7 @@ class Workbench(WorkbenchWidget):
     def _advise(self) -> None:
         self._advising = None
         try:
-            self._remedies = self._what_if.remedies()
+            self._report = self._what_if.report()
             self._show_advice()
         except Exception as error:  # a timer has no other place to show it
             self.error = f"The remedies failed: {type(error).__name__}: {error}"
@@ -380,4 +380,4 @@ class Workbench(WorkbenchWidget):
         )
 
     def _show_advice(self) -> None:
-        self.advice = screen.advice_trait(self._what_if, self._remedies, self.advice)
+        self.advice = screen.advice_trait(self._what_if, self._report, self.advice)

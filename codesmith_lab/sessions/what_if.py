@@ -191,12 +191,8 @@ class WhatIf:
         steps = self.recorded.steps[:first] + self._drift(turns, first)
         self.current = Played(turns, breaks, steps)
 
-    def remedies(self) -> list[Remedy]:
-        """What would be cheaper than what is in force, each proved by a replay; best first."""
-        return list(self.report().remedies_list)
-
     def apply(self, remedy: Remedy) -> None:
-        """Put a remedy in force that `remedies` offered for what is in force now."""
+        """Put a remedy in force that `report` offered for what is in force now."""
         self.push(remedy.edit)
 
     def _requests_now(self) -> list[Request]:

@@ -9,7 +9,7 @@
  * Order: types, text, editor text, geometry, drawing, then the view from top to bottom.
  */
 
-/** @typedef {{value: string, label: string}} Choice */
+/** @typedef {{value: string, label: string, group?: string}} Choice */
 /** @typedef {{value: string, label: string, tone?: string}} Figure */
 /**
  * @typedef {object} Head
@@ -68,9 +68,11 @@
  * @property {{value: string, text: string, more: string} | null} multiple
  * @property {{turn_text: string, text: string, turn: number}[]} audit
  * @property {{title: string, rows: {name: string, value: string}[]} | null} compare
+ * @property {{title: string, heads: string[], rows: string[][], note: string} | null} reported
  */
 /** @typedef {{id: string, text: string, saves_text: string, applied: boolean}} Remedy */
-/** @typedef {{rows: Remedy[], note: string}} Advice */
+/** @typedef {{turn: number, turn_text: string, text: string, cost_text: string, certainty: string, tone: string}} Finding */
+/** @typedef {{rows: Remedy[], note: string, findings: Finding[]}} Advice */
 /** @typedef {{seq: number, key: string, text: string}} Edit */
 /** @typedef {{seq: number, action: string, value?: string}} Request */
 /**
@@ -749,13 +751,23 @@ function fillSelect(select, choices, value) {
   const print = JSON.stringify(choices);
   if (select.dataset.choices !== print) {
     select.dataset.choices = print;
-    select.replaceChildren(
-      ...choices.map((choice) => {
-        const option = h("option", "", choice.label);
-        option.value = choice.value;
-        return option;
-      }),
-    );
+    /** @type {Map<string, HTMLElement>} */
+    const groups = new Map();
+    select.replaceChildren();
+    for (const choice of choices) {
+      const option = h("option", "", choice.label);
+      option.value = choice.value;
+      let home = groups.get(choice.group ?? "");
+      if (!home) {
+        home = choice.group ? h("optgroup") : select;
+        if (home instanceof HTMLOptGroupElement) {
+          home.label = choice.group ?? "";
+          select.append(home);
+        }
+        groups.set(choice.group ?? "", home);
+      }
+      home.append(option);
+    }
   }
   if (select.value !== value) select.value = value;
 }
@@ -1553,6 +1565,13 @@ function buildSide(desk) {
   const tbody = h("tbody");
   table.append(h("caption", "cs-hear", "Tokens and cost of this turn"), tbody);
   turn.element.append(table);
+  const reported = card("");
+  const reportedTable = h("table");
+  const reportedHead = h("thead");
+  const reportedBody = h("tbody");
+  const reportedNote = h("p", "cs-muted cs-text");
+  reportedTable.append(reportedHead, reportedBody);
+  reported.element.append(reportedTable, reportedNote);
   const multiple = card("The price of that byte");
   const value = h("b", "cs-big");
   const text = h("span", "cs-text");
@@ -1611,6 +1630,20 @@ function buildSide(desk) {
         row.firstElementChild?.prepend(swatch);
       });
       turn.element.hidden = side.lines.length === 0;
+      reported.element.hidden = !side.reported;
+      if (side.reported) {
+        setText(reported.head, side.reported.title);
+        const row = h("tr");
+        row.append(...side.reported.heads.map((text) => {
+          const cell = h("th", "cs-muted", text);
+          cell.scope = "col";
+          return cell;
+        }));
+        reportedHead.replaceChildren(row);
+        drawLines(reportedBody, side.reported.rows);
+        setText(reportedNote, side.reported.note);
+        reportedNote.hidden = !side.reported.note;
+      }
       multiple.element.hidden = !side.multiple;
       setText(value, side.multiple?.value ?? "");
       setText(text, side.multiple?.text ?? "");
@@ -1620,8 +1653,12 @@ function buildSide(desk) {
   };
 }
 
-/** What would have been cheaper, proved by replay, each with a button. @param {Desk} desk */
+/** What went wrong over the whole session, and what would have been cheaper. @param {Desk} desk */
 function buildAdvice(desk) {
+  const found = h("section", "cs-card cs-advice");
+  found.setAttribute("aria-label", "Findings");
+  const findings = h("ul");
+  found.append(h("h3", "", "Findings"), findings);
   const box = h("section", "cs-card cs-advice");
   box.setAttribute("aria-label", "Try instead");
   const list = h("ul");
@@ -1631,14 +1668,38 @@ function buildAdvice(desk) {
     const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("button"));
     if (button) desk.ask("apply", button.dataset.id);
   });
+  on(desk, findings, "click", (/** @type {MouseEvent} */ event) => {
+    const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("button"));
+    if (button) desk.goTurn(Number(button.dataset.turn));
+  });
+  /** A button may hold the focus: a list is made anew only when it says something else. @param {Advice} advice */
+  const drawFindings = (advice) => {
+    found.hidden = advice.findings.length === 0;
+    const print = JSON.stringify(advice.findings);
+    if (findings.dataset.print === print) return;
+    findings.dataset.print = print;
+    findings.replaceChildren(
+      ...advice.findings.map((row) => {
+        const item = h("li");
+        const button = h("button", "cs-link", row.turn_text);
+        button.type = "button";
+        button.dataset.turn = String(row.turn);
+        button.title = `Go to turn ${row.turn + 1}`;
+        const text = h("span", "cs-text", row.text);
+        text.append(" ", h("span", "cs-muted", `(${row.certainty})`));
+        item.append(button, text, h("b", toneClass(row.tone).trim(), row.cost_text));
+        return item;
+      }),
+    );
+  };
   return {
-    box,
+    parts: [found, box],
     draw() {
       const advice = desk.model.get("advice");
+      drawFindings(advice);
       box.hidden = advice.rows.length === 0 && !advice.note;
       setText(note, advice.note);
       note.hidden = !advice.note;
-      // A button may hold the focus: the list is made anew only when other remedies are offered.
       const ids = JSON.stringify(advice.rows.map((row) => row.id));
       if (list.dataset.ids !== ids) {
         list.dataset.ids = ids;
@@ -1920,7 +1981,7 @@ function render({ model, el }) {
   const editor = buildEditor(desk);
   const zones = buildZones(desk, editor.focus);
   const advice = buildAdvice(desk);
-  editor.box.append(advice.box);
+  editor.box.append(...advice.parts);
   const side = buildSide(desk);
   const foot = buildFoot(desk);
   const grid = h("div", "cs-grid");

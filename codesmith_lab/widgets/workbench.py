@@ -88,6 +88,7 @@ _SIDE: dict[str, Any] = {
     "multiple": None,
     "audit": [],
     "compare": None,
+    "reported": None,
 }
 
 
@@ -112,7 +113,7 @@ class WorkbenchWidget(anywidget.AnyWidget):
     request = traitlets.Any(default_value={"seq": 0, "action": ""}).tag(sync=True)
     scope = traitlets.Unicode("").tag(sync=True)
     side = traitlets.Dict(default_value=_SIDE).tag(sync=True)
-    advice = traitlets.Dict(default_value={"rows": [], "note": ""}).tag(sync=True)
+    advice = traitlets.Dict(default_value={"rows": [], "note": "", "findings": []}).tag(sync=True)
     announce = traitlets.Unicode("").tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     ack = traitlets.Int(0).tag(sync=True)
@@ -238,6 +239,13 @@ def _plain_text(head: Mapping[str, Any], side: Mapping[str, Any], advice: Mappin
         compare = side["compare"]
         cells = [(row["name"], row["value"]) for row in compare["rows"]]
         lines += ["", compare["title"], *_columns(cells)]
+    if side["reported"]:
+        reported = side["reported"]
+        lines += ["", reported["title"], *_columns([reported["heads"], *reported["rows"]])]
+        lines += [reported["note"]] if reported["note"] else []
+    if advice["findings"]:
+        lines += ["", "Findings"]
+        lines += [f"{row['turn_text']}: {row['text']}" for row in advice["findings"]]
     if advice["rows"]:
         remedies = [(row["text"], row["saves_text"]) for row in advice["rows"]]
         lines += ["", "Try instead", *_columns(remedies)]

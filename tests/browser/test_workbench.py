@@ -87,7 +87,7 @@ def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
     # A remedy is offered once typing pauses; its button puts it in force and takes it back.
     best = plain.remedies[0]
     wait_text(page, ".cslab .cs-advice li", best.message.rstrip("."))
-    button = page.locator(".cslab .cs-advice button").first
+    button = page.locator('.cslab [aria-label="Try instead"] button').first
     button.press("Enter")
     cured = expected()
     cured.apply(best.id)
@@ -95,6 +95,15 @@ def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
     page.wait_for_selector('.cslab .cs-advice button[aria-pressed="true"]')
     page.locator('.cslab .cs-advice button[aria-pressed="true"]').press("Enter")
     wait_text(page, ".cslab .cs-fig", total_of(plain))
+
+    # A finding leads to its turn; another provider's rules bill the same session at once.
+    page.locator('.cslab [aria-label="Findings"] button').first.press("Enter")
+    first = plain.report.findings_list[0].first_request
+    wait_text(page, ".cslab .cs-walk", f"turn {first + 1} of 40")
+    page.locator(".cslab select").first.select_option("claude-sonnet-4-5")
+    other = expected()
+    other.model = "claude-sonnet-4-5"
+    wait_text(page, ".cslab .cs-fig", total_of(other))
     assert page.locator(".cslab .cs-error:visible").count() == 0
     assert page.problems == []
 

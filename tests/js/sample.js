@@ -171,7 +171,7 @@ export function sampleState({ turns = 40, messages = 66, turn = 22, hostile = fa
     timeline: timeline(turns), turn, blocks: blocks(turn, messages, order), selected: 2,
     editor: editor("environment", 2, order, 0),
     edit: { seq: 0, key: "", text: "" }, request: { seq: 0, action: "" }, scope: "from_here",
-    side: SIDE, announce: "", error: "", ack: 0,
+    side: SIDE, advice: { rows: [], note: "", findings: [] }, announce: "", error: "", ack: 0,
   };
   if (edited) {
     const rows = [{ name: "this turn", value: "−$0.0012" }, { name: "whole session", value: "−$0.0871" }];

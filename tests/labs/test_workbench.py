@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import codesmith_lab as lab
@@ -133,3 +135,42 @@ def test_edits_stay_on_top_of_a_remedy_and_under_the_next(bench) -> None:
     bench.undo()
     bench.apply(last.id)
     assert len(bench.edits) == 1
+
+
+def test_findings_are_listed_with_their_turns(bench) -> None:
+    report = bench.report
+    assert [row["turn"] for row in bench.advice["findings"]] == [
+        finding.first_request for finding in report.findings_list
+    ]
+    assert bench.advice["findings"][-1]["certainty"] == "intended"
+    assert bench.side["reported"] is None
+    assert "Findings" in bench.text()
+
+
+def test_reported_counters_stand_beside_the_prediction() -> None:
+    lines = []
+    for turn, read in ((1, 0), (2, 4096)):
+        messages = [{"role": "user", "content": "word " * 5000}]
+        messages += [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "more"}]
+        body = {"model": "deepseek-v4-flash", "messages": messages[: 2 * turn - 1]}
+        usage = {"prompt_tokens": 5010, "completion_tokens": 1, "prompt_cache_hit_tokens": read}
+        lines.append(json.dumps({"request": body, "usage": usage}))
+    bench = lab.Workbench(lab.load_bytes("\n".join(lines).encode()))
+    bench.turn = 1
+    shown = bench.side["reported"]
+    assert shown["heads"] == ["", "predicted", "reported"]
+    hit = bench.bill["hit"].iloc[1]
+    assert hit > 4900
+    assert shown["rows"][1] == ["cache read", f"{hit:,}", "4,096"]
+    assert shown["note"].startswith(f"{hit - 4096:,} fewer tokens were read")
+    assert "Predicted and reported" in bench.text()
+
+
+def test_the_model_choice_names_every_provider(bench) -> None:
+    groups = {choice["group"] for choice in bench.head["models"]}
+    assert {"deepseek", "openai", "anthropic"} <= groups
+    assert bench.head["models"][0]["group"] == "deepseek"
+    for choice in bench.head["models"]:
+        bench.model = choice["value"]
+        totals = bench.bill[["hit", "new", "repaid", "rounding", "expired", "unmarked"]]
+        assert (totals.sum(axis=1) == bench.bill["input_tokens"]).all(), choice
