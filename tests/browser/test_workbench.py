@@ -124,3 +124,20 @@ def test_axe_finds_nothing_serious(bench_page: Any, theme: str) -> None:
     ]
     assert results.response["passes"]
     assert serious == []
+
+
+def test_fast_typing_loses_nothing_and_the_last_stroke_wins(bench_page: Any) -> None:
+    page = bench_page
+    wait_text(page, ".cslab .cs-walk", "turn 23 of 40")
+    editor = page.locator(".cslab textarea").first
+    editor.focus()
+    page.keyboard.press("Control+Home")
+    typed = "The quick brown fox jumps over the lazy dog, 0123456789 times. "
+    page.keyboard.type(typed)
+    after = expected()
+    after.edit_section("environment", typed + after.editor["text"])
+    wait_text(page, ".cslab .cs-break", after.blocks["break"]["text"])
+    wait_text(page, ".cslab .cs-fig", total_of(after))
+    assert editor.input_value() == after.editor["text"]
+    assert page.locator(".cslab .cs-error:visible").count() == 0
+    assert page.problems == []
