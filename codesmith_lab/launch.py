@@ -9,26 +9,46 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from codesmith_lab.errors import LabError
 
-__all__ = ["START_NOTEBOOK", "copy_notebook", "lab_command", "lab_environment", "open_lab"]
+__all__ = [
+    "START_NOTEBOOK",
+    "bundled_notebooks",
+    "copy_notebook",
+    "lab_command",
+    "lab_environment",
+    "open_lab",
+]
 
 START_NOTEBOOK = "00_start_here.ipynb"
 FOLDER = "codesmith-lab"
 """Where copies go, below the folder that is served."""
 
 
+def _folders() -> list[Traversable]:
+    """Where bundled notebooks are: inside the package, or beside it in an editable install."""
+    inside = resources.files("codesmith_lab").joinpath("notebooks")
+    return [inside, Path(__file__).resolve().parent.parent / "notebooks"]
+
+
+def bundled_notebooks() -> list[str]:
+    """Names of the notebooks that come along, in the order to read them."""
+    for folder in _folders():
+        if folder.is_dir():
+            names = [item.name for item in folder.iterdir() if item.name.endswith(".ipynb")]
+            if START_NOTEBOOK in names:
+                return sorted(names)
+    return []
+
+
 def _bundled(name: str) -> bytes:
-    inside = resources.files("codesmith_lab").joinpath("notebooks", name)
-    if inside.is_file():
-        return inside.read_bytes()
-    # An editable install has no copy inside the package; the tree has it beside it.
-    beside = Path(__file__).resolve().parent.parent / "notebooks" / name
-    if not beside.is_file():
-        raise LabError(f"the notebook {name} is missing from this installation; install it again")
-    return beside.read_bytes()
+    for folder in _folders():
+        if folder.joinpath(name).is_file():
+            return folder.joinpath(name).read_bytes()
+    raise LabError(f"the notebook {name} is missing from this installation; install it again")
 
 
 def copy_notebook(folder: Path, name: str = START_NOTEBOOK, fresh: bool = False) -> Path:
@@ -110,7 +130,7 @@ def lab_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def open_lab(
     port: int | None = None, browser: bool = True, fresh: bool = False, folder: Path | None = None
 ) -> int:
-    """Copy the start notebook below `folder` and serve that folder until interrupted.
+    """Copy the notebooks below `folder` and serve that folder, open on the first, until interrupted.
 
     Gives the server's exit status. folder: None takes the current one.
 
@@ -126,6 +146,9 @@ def open_lab(
     if folder is not None and not root.is_dir():
         raise LabError(f"{folder} is no folder; name one that exists with --dir")
     notebook = copy_notebook(root, fresh=fresh)
+    for name in bundled_notebooks():
+        if name != START_NOTEBOOK:
+            copy_notebook(root, name, fresh=fresh)
     with subprocess.Popen(
         lab_command(root, notebook, port, browser), env=lab_environment(os.environ)
     ) as server:

@@ -36,6 +36,12 @@ def test_the_copy_is_the_bundled_notebook_and_is_kept(tmp_path: Path) -> None:
     assert copy.read_bytes() == b"mine"
 
 
+def test_every_notebook_of_the_tree_comes_along(root: Path) -> None:
+    names = sorted(path.name for path in (root / "notebooks").glob("*.ipynb"))
+    assert launch.START_NOTEBOOK in names
+    assert launch.bundled_notebooks() == names
+
+
 def test_a_link_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     (tmp_path / "codesmith-lab").mkdir()
@@ -159,7 +165,7 @@ def test_a_started_server_does_what_the_launcher_promises(tmp_path: Path) -> Non
         with pytest.raises(urllib.error.HTTPError, match="403"):
             served.get("/api/contents", token="guess")
         names = [entry["name"] for entry in served.get("/api/contents/codesmith-lab")["content"]]
-        assert names == [launch.START_NOTEBOOK]
+        assert sorted(names) == launch.bundled_notebooks()
     finally:
         served.process.send_signal(signal.SIGTERM)
         status = served.process.wait(30)
