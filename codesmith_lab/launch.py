@@ -130,7 +130,7 @@ def lab_environment(environment: Mapping[str, str]) -> dict[str, str]:
 def open_lab(
     port: int | None = None, browser: bool = True, fresh: bool = False, folder: Path | None = None
 ) -> int:
-    """Copy the notebooks below `folder` and serve that folder, open on the first, until interrupted.
+    """Copy the notebooks below `folder` and serve it, open on the first, until interrupted.
 
     Gives the server's exit status. folder: None takes the current one.
 
