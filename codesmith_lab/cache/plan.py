@@ -62,13 +62,18 @@ def kept_blocks(rule: CacheRule, model: str, blocks: Sequence[Block]) -> Sequenc
     if not rule.strips_thinking or not rule.strips(model):
         return blocks
     last = max(
-        (i for i, b in enumerate(blocks) if b.role == "user" and b.kind in ("message", "part")),
+        (i for i, b in enumerate(blocks) if b.role == "user" and not _is_result(b)),
         default=-1,
     )
     if last < 0:
         return blocks
     kept = [b for i, b in enumerate(blocks) if i > last or not is_thinking(b)]
     return blocks if len(kept) == len(blocks) else tuple(kept)
+
+
+def _is_result(block: Block) -> bool:
+    """A tool's result, which some APIs put into a user's message."""
+    return block.name == "tool" or block.name.startswith("tool ")
 
 
 def is_thinking(block: Block) -> bool:

@@ -101,8 +101,14 @@ def _price_date(session: Session) -> date:
 
 def breaks_of(runner: TurnRunner, turns: Sequence[Turn]) -> list[Break | None]:
     """The break of each turn."""
+    requests = runner.session.requests
     return [
-        find_break(turn, runner.table, rebuild_reason(runner.session.requests[turn.index]))
+        find_break(
+            turn,
+            runner.table,
+            rebuild_reason(requests[turn.index]),
+            requests[turn.index].blocks,
+        )
         for turn in turns
     ]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.sessions.findings import Finding
@@ -25,10 +24,18 @@ from codesmith_lab.sessions.rewrites import (
     move_section_to_turn,
     sort_tools,
 )
+from codesmith_lab.sessions.settings_rewrites import (
+    Settings,
+    keep_setting,
+    longer_life,
+    mark_between,
+    mark_last,
+    mark_pinned,
+    mark_stable,
+)
 
 __all__ = ["Candidate", "candidates"]
 
-Settings = dict[int, Mapping[str, Any]]
 Parents = Sequence[int | None]
 Rewrite = Callable[[Sequence[Request], Parents], tuple[Blocks, Settings]]
 
@@ -75,7 +82,9 @@ def candidates(
 def _answers(
     cls: str, zone: str, block: str, section: bool, requests: Sequence[Request], rule: CacheRule
 ) -> Iterator[Candidate]:
-    if zone == "pinned" and section:
+    if not zone or cls in ("setting_change", "tool_choice_change"):
+        yield from _for_settings(cls, block, rule)
+    elif zone == "pinned" and section:
         yield from _for_section(cls, block)
     elif zone == "pinned":
         yield from _for_tools(cls, block)
@@ -94,8 +103,6 @@ def _answers(
             "Send the model's replies back as it gave them, reasoning included",
             resend_output,
         )
-    elif cls == "expired":
-        yield from _for_expiry(rule)
 
 
 def _blocks(
@@ -184,16 +191,54 @@ def _for_compaction(requests: Sequence[Request]) -> Iterator[Candidate]:
             )
 
 
-def _for_expiry(rule: CacheRule) -> Iterator[Candidate]:
-    if rule.long_lifetime_s is None:
+def _settings(
+    action: str, block: str, message: str, rewrite: Callable[[Sequence[Request]], Settings]
+) -> Candidate:
+    return Candidate(action, block, message, lambda requests, _: ({}, rewrite(requests)))
+
+
+def _for_settings(cls: str, block: str, rule: CacheRule) -> Iterator[Candidate]:
+    """Answers to causes that fields of the request decide."""
+    if cls == "expired":
+        yield _settings(
+            "longer_life",
+            "requests",
+            "Ask for the longest lifetime",
+            lambda requests: longer_life(requests, rule),
+        )
+    elif cls == "routing":
+        for name in rule.scope_fields:
+            yield _settings(
+                "pin_key",
+                name,
+                f"Send the same {name} with every request",
+                partial(keep_setting, name=name),
+            )
+    elif cls in ("setting_change", "tool_choice_change"):
+        for name in block.split(", "):
+            yield _settings(
+                "keep_setting", name, f"Keep {name} as it was", partial(keep_setting, name=name)
+            )
+    elif rule.match == "breakpoints":
+        yield from _for_breakpoints(cls, rule)
+
+
+def _for_breakpoints(cls: str, rule: CacheRule) -> Iterator[Candidate]:
+    if cls not in ("unmarked", "lookback_exceeded", "breakpoint_after_volatile"):
         return
-
-    def longer(requests: Sequence[Request], parents: Parents) -> tuple[Blocks, Settings]:
-        return {}, {r.index: {**r.settings, "prompt_cache_retention": "24h"} for r in requests}
-
     yield Candidate(
-        "longer_life",
-        "requests",
-        'Ask for the longer lifetime (prompt_cache_retention: "24h")',
-        longer,
+        "mark_stable",
+        "breakpoint",
+        "Put the cache breakpoint behind what stays the same, and none behind what changes",
+        lambda requests, parents: ({}, mark_stable(requests, parents, rule)),
     )
+    for action, message, rewrite in (
+        ("mark_pinned", "Add a cache breakpoint behind tools and system prompt", mark_pinned),
+        ("mark_last", "Add a cache breakpoint on the last block of every request", mark_last),
+        (
+            "mark_between",
+            "Add cache breakpoints within long runs of blocks, each in reach of the next",
+            mark_between,
+        ),
+    ):
+        yield _settings(action, "breakpoint", message, partial(rewrite, rule=rule))

@@ -20,6 +20,7 @@ __all__ = ["Break", "find_break"]
 
 _END = Block("scratch", "message", "", "end of the prompt", "", b"")
 _MOST_OTHERS = 50
+_CHOICES = {"tool_choice", "toolConfig.toolChoice"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,13 @@ class Break:
     same_rest_tokens: int = 0
 
 
-def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Break | None:
+def find_break(
+    turn: Turn, table: PieceTable, rebuilt: str | None = None, sent: Sequence[Block] = ()
+) -> Break | None:
     """The break of a turn, or None when it extends its parent or has none.
 
     rebuilt: the reason of a rebuild that was signed with this request, if any.
+    sent: the blocks of the request, from which the provider may have dropped some.
     """
     at, parent = turn.causes.break_piece, turn.parent_prompt
     if at is None or parent is None or turn.causes.break_tokens is None:
@@ -75,10 +79,14 @@ def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Bre
     if turn.setting_change is not None:
         # Equal text, and yet another prefix: a field of the request is part of it.
         was, now = turn.setting_change
-        events = [Event(_setting_class(was, now), at, mine.zone, mine.name)]
+        names = _setting_names(was, now)
+        cls = "tool_choice_change" if names <= _CHOICES else "setting_change"
+        events = [Event(cls, at, mine.zone, ", ".join(sorted(names)))]
         inside = Change(0, 1, 1, was or "not set", now or "not set")
     else:
         events = _events(turn.prompt, parent, at, rebuilt)
+        if len(sent) > len(turn.prompt.blocks):
+            events = [_dropped(event, sent) for event in events]
     here = [event for event in events if event.at == events[0].at]
     intended = events[0].intended
     return Break(
@@ -99,10 +107,17 @@ def find_break(turn: Turn, table: PieceTable, rebuilt: str | None = None) -> Bre
     )
 
 
-def _setting_class(was: str, now: str) -> str:
-    fields = {text.partition("=")[0] for text in f"{was}; {now}".split("; ") if text}
-    choices = {"tool_choice", "toolConfig.toolChoice"}
-    return "tool_choice_change" if fields <= choices else "setting_change"
+def _dropped(event: Event, sent: Sequence[Block]) -> Event:
+    """What was sent and is not in the prompt was dropped by the server, not by the sender."""
+    if event.was is None or not any(block.text == event.was.text for block in sent):
+        return event
+    return replace(event, cls="server_side")
+
+
+def _setting_names(was: str, now: str) -> set[str]:
+    """The fields that differ between two levels' fields as text ("name=value; name=value")."""
+    old, new = set(was.split("; ")), set(now.split("; "))
+    return {text.partition("=")[0] for text in old ^ new if text}
 
 
 def _same_rest(turn: Turn, piece: Piece, other: Piece) -> int:

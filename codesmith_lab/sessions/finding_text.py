@@ -34,6 +34,8 @@ CLASSES = {
     "rebuild": "the history was rebuilt on purpose",
     "compaction": "the history was compacted on purpose",
     "new_conversation": "another conversation began",
+    "branch": "another message was sent on the same history",
+    "request_refused": "the provider refuses the request, so that nothing is cached or billed",
     "expired": "the cache entry's lifetime had run out",
     "model_change": "the model changed, and each model has its own cache",
     "provider_change": "another provider served the request, and each has its own cache",

@@ -11,7 +11,14 @@ from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.finding_text import CLASSES
 from codesmith_lab.sessions.reconcile import Reconciled, tolerance
 from codesmith_lab.sessions.records import Request
-from codesmith_lab.sessions.sightings import Sighting, on_break, on_output, on_rules, on_wire
+from codesmith_lab.sessions.sightings import (
+    Sighting,
+    on_break,
+    on_breakpoints,
+    on_output,
+    on_rules,
+    on_wire,
+)
 from codesmith_lab.sessions.turns import Turn
 from codesmith_lab.sessions.usage_sightings import (
     on_counters,
@@ -134,10 +141,9 @@ def _of_rules(
         return []
     request = requests[turn.index]
     slack = tolerance(rule.step_tokens, turn.prompt.total_tokens)
-    least = rule.minimum_tokens
-    life_s = rule.lifetime(request.model, request.settings)
-    found = on_rules(request, turn, requests, least, life_s)
-    found += on_scope(turn, turns, requests, least)
+    found = on_breakpoints(turn, turns, rule)
+    found += on_rules(request, turn, requests, turns)
+    found += on_scope(turn, turns, requests, rule)
     found += on_settings(turn, requests, rule, slack)
     wire = wires[turn.index] if wires else None
     if wire is not None:

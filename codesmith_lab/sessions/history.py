@@ -93,6 +93,8 @@ def history_events(
         return [Event("message_removed", at, "log", "history", "the end was taken back", True)]
     if _is_compaction(was, now, codes):
         return [Event("compaction", at, "log", "history", "", True)]
+    if _is_branch(was, now, changes):
+        return [Event("branch", at, "scratch", "history", "", True)]
     if not any(c[0] == "equal" for c in codes) and _starts_over(now):
         return [Event("new_conversation", at, "log", "history", "", True)]
     return _faults(was, now, codes, base)
@@ -104,6 +106,14 @@ def _is_rollback(
     """The request is the beginning of the earlier one: a retry or a branch, nothing is lost."""
     tag, _, i2, _, j2 = changes[-1]
     return len(changes) == 1 and tag == "delete" and i2 == len(was) and j2 == len(now)
+
+
+def _is_branch(
+    was: Sequence[Block], now: Sequence[Block], changes: Sequence[tuple[str, int, int, int, int]]
+) -> bool:
+    """Only the turn's own messages differ: another question about the same history."""
+    own = all(block.zone == "scratch" for block in now)
+    return own and all(b.zone == "scratch" for _, i1, i2, _, _ in changes for b in was[i1:i2])
 
 
 def _starts_over(now: Sequence[Block]) -> bool:

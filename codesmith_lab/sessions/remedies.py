@@ -13,6 +13,7 @@ from codesmith_lab.sessions.edits import RewriteEdit
 from codesmith_lab.sessions.findings import Finding
 from codesmith_lab.sessions.records import Request, Session
 from codesmith_lab.sessions.rewrites import move_section_last, move_section_to_turn
+from codesmith_lab.sessions.settings_rewrites import carried
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 
 __all__ = [
@@ -90,14 +91,24 @@ class _Bench:
     parents: list[int | None]
     changed: dict[int, tuple[Block, ...]]
     settings: dict[int, Mapping[str, Any]]
+    refused: int
 
     def tried(self, candidate: Candidate) -> _Trial | None:
-        """The session with a candidate on top; None when that changes nothing."""
+        """The session with a candidate on top; None when nothing changes or more is refused.
+
+        A refused request costs nothing, and saves nothing.
+        """
         blocks, settings = candidate.rewrite(self.states, self.parents)
         if not blocks and not settings:
             return None
+        for i in blocks.keys() - settings.keys():
+            # Markers count blocks, so they move with them.
+            if self.states[i].settings.get("_markers"):
+                settings[i] = carried(self.states[i], blocks[i])
         all_blocks, all_settings = {**self.changed, **blocks}, {**self.settings, **settings}
         turns = self.runner.run(all_blocks, exact=True, settings=all_settings)
+        if _refused(turns) > self.refused:
+            return None
         return _Trial(_cost(turns), blocks, settings)
 
     def take(self, trial: _Trial) -> None:
@@ -120,6 +131,10 @@ def _cost(turns: Iterable[Turn]) -> Decimal:
     return sum((t.cost_usd for t in turns if t.cost_usd is not None), Decimal(0))
 
 
+def _refused(turns: Iterable[Turn]) -> int:
+    return sum(bool(turn.match.refused) for turn in turns)
+
+
 def _bench(
     runner: TurnRunner, turns: Sequence[Turn], requests: Sequence[Request] | None
 ) -> _Bench | None:
@@ -135,6 +150,7 @@ def _bench(
         [turn.parent for turn in turns],
         {now.index: now.blocks for now, was in pairs if now.blocks is not was.blocks},
         {now.index: now.settings for now, was in pairs if now.settings is not was.settings},
+        _refused(turns),
     )
 
 

@@ -9,8 +9,9 @@ from decimal import Decimal
 import numpy as np
 
 from codesmith_lab.billing.prices import cost_usd
-from codesmith_lab.cache.causes import EXPIRED, REPAID, ROUNDING
+from codesmith_lab.cache.causes import EXPIRED, NEW, REPAID, ROUNDING, UNMARKED
 from codesmith_lab.cache.pieces import Prompt
+from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.events import Event
 from codesmith_lab.sessions.history import history_events
@@ -18,9 +19,19 @@ from codesmith_lab.sessions.records import Request
 from codesmith_lab.sessions.turns import Turn
 from codesmith_lab.sessions.wire import WireDifference, wire_sentence
 
-__all__ = ["Sighting", "lost_usd", "on_break", "on_output", "on_wire"]
+__all__ = [
+    "Sighting",
+    "common_tokens",
+    "lost_usd",
+    "on_break",
+    "on_breakpoints",
+    "on_output",
+    "on_rules",
+    "on_wire",
+    "weighed",
+]
 
-_FREE = ("new_conversation", "message_removed")
+_FREE = ("new_conversation", "branch", "message_removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +58,20 @@ class Sighting:
     behind: tuple[Event, ...] = ()
 
 
-def lost_usd(turn: Turn, tokens: int) -> Decimal | None:
-    """What tokens cost above a cache read when they were paid as plain input."""
+def lost_usd(turn: Turn, tokens: int, cause: int | None = None) -> Decimal | None:
+    """What tokens cost above a cache read when they were paid as input.
+
+    cause: one of `CAUSES` by its number, whose tokens they are, for what was really paid for them
+        (a written token costs more than a plain one); None takes plain input.
+    """
     if turn.rates is None:
         return None
-    return cost_usd(tokens, turn.rates.input) - cost_usd(tokens, turn.rates.cache_read)
+    paid = cost_usd(tokens, turn.rates.input)
+    if cause is not None and turn.cause_costs_usd is not None and turn.causes.tokens[cause]:
+        paid = turn.cause_costs_usd[cause]
+        if tokens != turn.causes.tokens[cause]:
+            paid = paid * tokens / turn.causes.tokens[cause]
+    return paid - cost_usd(tokens, turn.rates.cache_read)
 
 
 def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn]) -> list[Sighting]:
@@ -65,14 +85,15 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
     gone = max(0, parent.prompt.total_tokens - turn.match.matched_tokens)
     repaid = turn.causes.tokens[REPAID]
     rest = 0 if first.intended else broken.same_rest_tokens
-    name = broken.block if first.zone != "pinned" else first.block
+    setting = first.cls in ("setting_change", "tool_choice_change")
+    name = first.block if setting or first.zone == "pinned" else broken.block
     sighting = Sighting(
         first.cls,
         broken.zone,
         name,
         turn.index,
         repaid + rest,
-        _sum(turn.repaid_usd, lost_usd(turn, rest)),
+        _sum(turn.repaid_usd, lost_usd(turn, rest, NEW)),
         "likely" if first.intended and request.rebuild is None else "certain",
         first.intended,
         max(0, gone - repaid) if first.intended else 0,
@@ -192,12 +213,13 @@ def _joined(*remarks: str) -> str:
 
 
 def on_rules(
-    request: Request, turn: Turn, requests: Sequence[Request], least: int, lifetime_s: float | None
+    request: Request, turn: Turn, requests: Sequence[Request], turns: Sequence[Turn]
 ) -> list[Sighting]:
-    """Expiry, and prompts too short to be cached.
-
-    least: tokens of the rule's shortest hit. lifetime_s: of this request's entries.
-    """
+    """Expiry, and prompts too short to be cached."""
+    least = turn.plan.minimum_tokens
+    lifetime_s = turn.plan.lifetime_s
+    if turn.parent is not None and turns[turn.parent].plan.breakpoints:
+        lifetime_s = turns[turn.parent].plan.breakpoints[-1].lifetime_s
     found = []
     expired = turn.causes.tokens[EXPIRED]
     if expired:
@@ -208,7 +230,7 @@ def on_rules(
                 "",
                 turn.index,
                 expired,
-                lost_usd(turn, expired),
+                lost_usd(turn, expired, EXPIRED),
                 "likely",
                 remark=_gap(request, turn, requests, lifetime_s),
             )
@@ -224,7 +246,7 @@ def on_rules(
                     "",
                     turn.index,
                     lost,
-                    lost_usd(turn, lost),
+                    lost_usd(turn, lost, ROUNDING),
                     remark=f"hits begin at {least:,} tokens",
                 )
             )
@@ -276,6 +298,39 @@ def on_output(
             event=events[0],
         )
     ]
+
+
+def on_breakpoints(turn: Turn, turns: Sequence[Turn], rule: CacheRule) -> list[Sighting]:
+    """Refused requests, and matching tokens that no breakpoint covers, with the reason why."""
+    if turn.match.refused:
+        reason = turn.match.refused
+        many = "markers" in reason and ("at most" in reason or "too many" in reason)
+        cls = "too_many_breakpoints" if many else "request_refused"
+        return [Sighting(cls, "", "", turn.index, remark=f"{reason}; nothing is billed")]
+    lost = turn.causes.tokens[UNMARKED]
+    if not lost or turn.parent is None or rule.match != "breakpoints":
+        return []
+    cls, remark = _why_unmarked(turn, turns[turn.parent], rule)
+    usd = lost_usd(turn, lost, UNMARKED)
+    return [Sighting(cls, "", "", turn.index, lost, usd, remark=remark)]
+
+
+def _why_unmarked(turn: Turn, parent: Turn, rule: CacheRule) -> tuple[str, str]:
+    hit, common = turn.match.hit_tokens, turn.match.pieces
+    numbers, ends = turn.plan.block_numbers, turn.prompt.ends
+    written = [point.pieces for point in parent.plan.breakpoints]
+    # Entries of the earlier request that this one still has in its prompt, and did not read.
+    within = [at for at in written if at <= common and int(ends[at - 1]) > hit]
+    if within and turn.plan.breakpoints and numbers is not None and rule.lookback_blocks:
+        after = [point.pieces for point in turn.plan.breakpoints if point.pieces >= within[-1]]
+        back = int(numbers[after[0] - 1] - numbers[within[-1] - 1]) if after else 0
+        if back > rule.lookback_blocks:
+            return "lookback_exceeded", (
+                f"it lies {back} blocks back, and a breakpoint looks back {rule.lookback_blocks}"
+            )
+    if not within and any(at > common for at in written):
+        return "breakpoint_after_volatile", "the stable part in front of it was never written"
+    return "unmarked", "" if within or written else "the request before it marks nothing"
 
 
 def common_tokens(a: Prompt, b: Prompt) -> int:

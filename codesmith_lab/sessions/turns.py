@@ -246,7 +246,8 @@ class TurnRunner:
             self.table,
             prompt,
             now,
-            carry_markers(markers, request.blocks, now),
+            # Settings that were changed count the blocks as they are sent.
+            carry_markers(markers, request.blocks, now) if as_recorded else markers,
         )
         found = (rule, scope, plan)
         if blocks is None and as_recorded:

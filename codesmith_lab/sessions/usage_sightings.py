@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from codesmith_lab.cache.rules import CacheRule
+from codesmith_lab.cache.rules import CacheRule, setting_at
 from codesmith_lab.sessions.reconcile import Reconciled
 from codesmith_lab.sessions.records import Request
 from codesmith_lab.sessions.sightings import Sighting, common_tokens, lost_usd, weighed
@@ -28,6 +27,7 @@ _SETTINGS: Mapping[str, str] = {
 # No loss is documented there (OpenAI's cookbook recommends allowed_tools for this very reason).
 _HARMLESS = {"openai": ("tool_choice",)}
 _SERVER_SIDE = ("anthropic",)
+_KEYS = ("prompt_cache_key", "user_id", "cache_salt")
 
 
 def _scope(request: Request) -> tuple[str, str, str]:
@@ -36,19 +36,19 @@ def _scope(request: Request) -> tuple[str, str, str]:
     if scope is not None:
         return scope.provider, scope.account, scope.cache_key
     settings = request.settings
-    keys = ("prompt_cache_key", "user_id", "cache_salt")
-    named = next((settings[k] for k in keys if isinstance(settings.get(k), str)), "")
+    named = next((settings[k] for k in _KEYS if isinstance(settings.get(k), str)), "")
     return "", "", named
 
 
 def on_scope(
-    turn: Turn, turns: Sequence[Turn], requests: Sequence[Request], least: int
+    turn: Turn, turns: Sequence[Turn], requests: Sequence[Request], rule: CacheRule
 ) -> list[Sighting]:
     """A cache of another model, provider or key held more of this prompt than its own does."""
     request = requests[turn.index]
+    least = turn.plan.minimum_tokens
     best: tuple[int, str, str] | None = None
     for other in turns[max(0, turn.index - _NEIGHBOURS) : turn.index]:
-        found = _parted(request, requests[other.index])
+        found = _parted(request, requests[other.index], rule)
         if found is None:
             continue
         lost = common_tokens(turn.prompt, other.prompt) - turn.match.matched_tokens
@@ -71,14 +71,19 @@ def on_scope(
     ]
 
 
-def _parted(request: Request, other: Request) -> tuple[str, str] | None:
+def _parted(request: Request, other: Request, rule: CacheRule) -> tuple[str, str] | None:
     if request.model != other.model:
         return "model_change", f"from {other.model or 'none'} to {request.model or 'none'}"
     mine, theirs = _scope(request), _scope(other)
     if mine[0] != theirs[0] and mine[0] and theirs[0]:
         return "provider_change", f"from {theirs[0]} to {mine[0]}"
-    if mine[1:] != theirs[1:]:
-        return "routing", "it was sent with another key"
+    if mine[1] != theirs[1]:
+        return "routing", "it was sent with another account's key"
+    for name in rule.scope_fields:
+        if setting_at(request.settings, name) != setting_at(other.settings, name):
+            return "routing", f"it was sent with another {name}"
+    if mine[2] != theirs[2]:
+        return "routing", "it was sent with another cache key"
     return None
 
 
@@ -90,23 +95,25 @@ def on_settings(
         return []
     mine, theirs = requests[turn.index], requests[turn.parent]
     found = []
-    levels: Mapping[str, str] = {**_SETTINGS, **getattr(rule, "invalidates", {})}
-    for name, level in levels.items():
-        if name in _HARMLESS.get(rule.provider, ()):
+    for name, level in _SETTINGS.items():
+        # What the rule knows of has its place in the prompt, and its break there.
+        if name in rule.invalidates or name in _HARMLESS.get(rule.provider, ()):
             continue
-        if _at(mine.settings, name) == _at(theirs.settings, name):
+        if setting_at(mine.settings, name) == setting_at(theirs.settings, name):
             continue
         cls = "tool_choice_change" if name == "tool_choice" else "setting_change"
         risk = max(0, turn.match.hit_tokens - _kept(turn, level))
         sighting = Sighting(cls, "", name, turn.index, certainty="possible", at_risk_tokens=risk)
         found.append(weighed(mine, turn, sighting, slack))
-    found += _on_parting(turn, mine, theirs, slack)
+    found += _on_parting(turn, mine, theirs, rule, slack)
     # What usage shows to be harmless is not worth a line.
     return [s for s in found if s.tokens or s.at_risk_tokens]
 
 
-def _on_parting(turn: Turn, mine: Request, theirs: Request, slack: int) -> list[Sighting]:
-    found = _parted(mine, theirs)
+def _on_parting(
+    turn: Turn, mine: Request, theirs: Request, rule: CacheRule, slack: int
+) -> list[Sighting]:
+    found = _parted(mine, theirs, rule)
     if found is None or found[0] == "model_change":
         return []
     cls, remark = found
@@ -120,13 +127,6 @@ def _on_parting(turn: Turn, mine: Request, theirs: Request, slack: int) -> list[
         remark=remark,
     )
     return [weighed(mine, turn, sighting, slack)]
-
-
-def _at(settings: Mapping[str, Any], path: str) -> Any:
-    value: Any = settings
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def _kept(turn: Turn, level: str) -> int:

@@ -175,7 +175,7 @@ def test_changing_tool_choice() -> None:
 def test_tools_added_in_the_middle_of_a_session() -> None:
     def body(count: int, *more: dict) -> dict:
         tools = [tool(f"t{n}", {"description": S(150, f"w{n}")}) for n in range(count)]
-        return {"tools": tools, "messages": [user("q"), *more]}
+        return {"tools": tools, "messages": [user(S(300, "q")), *more]}
 
     more = [assistant("a"), user("r")]
     report = report_of(body(2), body(4, *more), body(4, *more, assistant("b"), user("s")))
