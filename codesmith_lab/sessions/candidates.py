@@ -9,6 +9,7 @@ from functools import partial
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.sessions.findings import Finding
 from codesmith_lab.sessions.history_rewrites import (
+    Histories,
     append_only,
     resend_output,
     skip_compactions,
@@ -66,21 +67,41 @@ class Candidate:
         return f"{self.action}:{self.block}"
 
 
+class _Known:
+    """The histories of what is sent now: several candidates look at the same ones."""
+
+    def __init__(self) -> None:
+        self._of: Sequence[Request] = ()
+        self._made: Histories | None = None
+
+    def histories(self, requests: Sequence[Request], parents: Parents) -> Histories:
+        if self._made is None or self._of is not requests:
+            self._of, self._made = requests, Histories(requests, parents)
+        return self._made
+
+
 def candidates(
     findings: Sequence[Finding], rule: CacheRule, requests: Sequence[Request]
 ) -> list[Candidate]:
     """Changes that answer the findings and what was listed under them, the costliest first."""
+    known = _Known()
     sections = {b.name for r in requests for b in r.blocks if b.kind == "section"}
     found: dict[str, Candidate] = {}
     for finding in findings:
         for cls, zone, block in finding.causes:
-            for candidate in _answers(cls, zone, block, block in sections, requests, rule):
+            for candidate in _answers(cls, zone, block, block in sections, requests, rule, known):
                 found.setdefault(candidate.id, candidate)
     return list(found.values())
 
 
 def _answers(
-    cls: str, zone: str, block: str, section: bool, requests: Sequence[Request], rule: CacheRule
+    cls: str,
+    zone: str,
+    block: str,
+    section: bool,
+    requests: Sequence[Request],
+    rule: CacheRule,
+    known: _Known,
 ) -> Iterator[Candidate]:
     if not zone or cls in ("setting_change", "tool_choice_change"):
         yield from _for_settings(cls, block, rule)
@@ -89,13 +110,13 @@ def _answers(
     elif zone == "pinned":
         yield from _for_tools(cls, block)
     elif cls in ("compaction", "rebuild"):
-        yield from _for_compaction(requests)
+        yield from _for_compaction(len(requests), known)
     elif cls in _HISTORY:
         yield _blocks(
             "append_only",
             "history",
             "Append to the history and leave earlier messages as they were sent",
-            append_only,
+            lambda requests, parents: append_only(known.histories(requests, parents)),
         )
         yield _blocks(
             "resend_output",
@@ -179,15 +200,18 @@ def _for_tools(cls: str, name: str) -> Iterator[Candidate]:
     yield from _for_values(cls, "tool", name)
 
 
-def _for_compaction(requests: Sequence[Request]) -> Iterator[Candidate]:
-    yield _blocks("no_compaction", "history", "Do not compact the history at all", skip_compactions)
+def _for_compaction(count: int, known: _Known) -> Iterator[Candidate]:
+    def skipped(requests: Sequence[Request], parents: Parents, later: int | None = None) -> Blocks:
+        return skip_compactions(known.histories(requests, parents), later)
+
+    yield _blocks("no_compaction", "history", "Do not compact the history at all", skipped)
     for later in (2, 5, 10):
-        if later < len(requests):
+        if later < count:
             yield _blocks(
                 f"compact_later_{later}",
                 "history",
                 f"Compact the history {later} requests later",
-                partial(skip_compactions, later=later),
+                partial(skipped, later=later),
             )
 
 

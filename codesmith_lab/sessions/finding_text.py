@@ -7,7 +7,7 @@ __all__ = ["CLASSES"]
 CLASSES = {
     "volatile_timestamp": "a clock in it moved",
     "volatile_date": "a date in it changed",
-    "volatile_counter": "a counter in it went on",
+    "volatile_counter": "a counter in it advanced",
     "volatile_id": "an identifier in it changed",
     "volatile_nonce": "a value in it is new with every request",
     "volatile_path": "a path in it changed",

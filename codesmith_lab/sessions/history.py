@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from operator import is_not
 
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.events import Event, text_classes
@@ -16,6 +17,7 @@ __all__ = ["Alignment", "align", "history_events", "respelled"]
 
 _MOST_PAIRS = 2_000_000
 _FEWEST_COMPACTED = 4
+_MOST_TOLD = 8
 _SHOWN_MOVED_CHARS = 40
 _SUMMARY = re.compile(r"summar|compact|continued from|previous conversation|so far", re.IGNORECASE)
 _THOUGHT = re.compile(r"\A<think>.*?</think>", re.DOTALL)
@@ -35,10 +37,10 @@ class Alignment:
 
 def align(was: Sequence[Block], now: Sequence[Block]) -> Alignment:
     """Which blocks of two histories are the same, by role and text."""
-    a, b = _keys(was), _keys(now)
-    n, m = len(a), len(b)
-    if a == b[:n]:
+    n, m = len(was), len(now)
+    if _extends(was, now):
         return Alignment(_codes(("equal", 0, n, 0, n), ("insert", n, n, n, m)))
+    a, b = _keys(was), _keys(now)
     if n and m:
         if a[1:] == b[1:n] and m >= n:
             return Alignment(
@@ -69,19 +71,36 @@ def _codes(*codes: tuple[str, int, int, int, int]) -> tuple[tuple[str, int, int,
     return tuple(c for c in codes if c[1] < c[2] or c[3] < c[4])
 
 
+def _extends(was: Sequence[Block], now: Sequence[Block]) -> bool:
+    """Whether the new history begins with the whole old one. Requests share most block objects."""
+    if len(was) > len(now):
+        return False
+    others = bytes(map(is_not, was, now))
+    at = others.find(1)
+    while at >= 0:
+        if (was[at].role, was[at].text) != (now[at].role, now[at].text):
+            return False
+        at = others.find(1, at + 1)
+    return True
+
+
 def _keys(blocks: Sequence[Block]) -> list[Key]:
     return [(block.role, block.text) for block in blocks]
 
 
 def history_events(
-    was: Sequence[Block], now: Sequence[Block], base: int, rebuilt: str | None
+    was: Sequence[Block],
+    now: Sequence[Block],
+    base: int,
+    rebuilt: str | None,
+    alignment: Alignment | None = None,
 ) -> list[Event]:
     """Causes in the history, in the order of the new request.
 
     was, now: messages from some common place on; base: index of now[0] in the new prompt.
-    rebuilt: reason of a rebuild signed with this request, or None.
+    rebuilt: reason of a rebuild signed with this request, or None. alignment: of both, if known.
     """
-    codes = align(was, now).codes
+    codes = (alignment or align(was, now)).codes
     changes = [c for c in codes if c[0] != "equal" and not (c[0] == "insert" and c[1] == len(was))]
     if not changes:
         return []
@@ -112,7 +131,7 @@ def _is_branch(
     was: Sequence[Block], now: Sequence[Block], changes: Sequence[tuple[str, int, int, int, int]]
 ) -> bool:
     """Only the turn's own messages differ: another question about the same history."""
-    own = all(block.zone == "scratch" for block in now)
+    own = all(block.zone == "scratch" for block in now[changes[0][3] :])
     return own and all(b.zone == "scratch" for _, i1, i2, _, _ in changes for b in was[i1:i2])
 
 
@@ -169,10 +188,14 @@ def _faults(
             events.append(Event("shape_change", base + new[0], "log", block.name))
             continue
         for i, j in zip(here, new, strict=False):
-            events += _edited(was[i], now[j], base + j)
+            if len(events) < _MOST_TOLD:
+                events += _edited(was[i], now[j], base + j)
+            else:
+                events.append(Event("message_edited", base + j, now[j].zone, now[j].name))
         for i in here[len(new) :]:
             events.append(_removed(was[i], base + j2))
-        if i1 < len(was):
+        # What stands behind the end of the old history is appended, not inserted.
+        if i1 < len(was) and (tag == "insert" or i2 < len(was)):
             for j in new[len(here) :]:
                 block = now[j]
                 events.append(

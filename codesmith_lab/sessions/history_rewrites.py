@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.history import align, history_events
+from codesmith_lab.sessions.history import Alignment, align, history_events
 from codesmith_lab.sessions.records import Request
 from codesmith_lab.sessions.rewrites import Blocks
 
-__all__ = ["append_only", "compactions", "resend_output", "skip_compactions"]
+__all__ = ["Histories", "append_only", "resend_output", "skip_compactions"]
 
 _COMPACTED = ("compaction", "rebuild")
 
@@ -30,8 +30,11 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Histories:
-    """The messages of every request, and what each adds to the one it follows."""
+class Histories:
+    """The messages of every request, and what each adds to the one it follows.
+
+    parents: the best earlier request of each, by index.
+    """
 
     requests: Sequence[Request]
     parents: Sequence[int | None]
@@ -46,24 +49,27 @@ class _Histories:
         found = [p for p in {i - 1, self.parents[i]} if p is not None and p >= 0]
         if not found or not self.logs[i]:
             return None
-        scores = [(_kept(self.logs[p], self.logs[i]), p) for p in found]
-        before = max(scores)[1]
+        known = {p: align(self.logs[p], self.logs[i]) for p in found}
+        before = max(found, key=lambda p: (_kept(known[p]), p))
+        alignment = known[before]
         was, now = self.logs[before], self.logs[i]
         rebuild = self.requests[i].rebuild
         reason = None if rebuild is None else str(rebuild.get("reason", "unnamed"))
-        events = history_events(was, now, 0, reason)
+        events = history_events(was, now, 0, reason, alignment)
         intended = any(event.intended for event in events)
         kinds = frozenset(event.cls for event in events)
-        return _Step(before, kinds, intended, _fresh(was, now, kinds))
+        return _Step(before, kinds, intended, _fresh(was, now, kinds, alignment))
 
 
-def _kept(was: Sequence[Block], now: Sequence[Block]) -> int:
-    return sum(c[2] - c[1] for c in align(was, now).codes if c[0] == "equal")
+def _kept(alignment: Alignment) -> int:
+    return sum(c[2] - c[1] for c in alignment.codes if c[0] == "equal")
 
 
-def _fresh(was: Sequence[Block], now: Sequence[Block], kinds: frozenset[str]) -> list[Block]:
+def _fresh(
+    was: Sequence[Block], now: Sequence[Block], kinds: frozenset[str], alignment: Alignment
+) -> list[Block]:
     """What a request adds to the history before it, in its own order."""
-    codes = align(was, now).codes
+    codes = alignment.codes
     old = {(block.role, block.text) for block in was}
     if kinds & set(_COMPACTED):
         # The first new block is the summary; what was kept of the old history is there already.
@@ -93,34 +99,20 @@ def _fresh(was: Sequence[Block], now: Sequence[Block], kinds: frozenset[str]) ->
     return fresh
 
 
-def append_only(requests: Sequence[Request], parents: Sequence[int | None]) -> Blocks:
+def append_only(histories: Histories) -> Blocks:
     """Every history as it was sent before, with what is new behind it; compactions stay."""
-    return _rewritten(requests, parents, False, None)
+    return _rewritten(histories, False, None)
 
 
-def skip_compactions(
-    requests: Sequence[Request], parents: Sequence[int | None], later: int | None = None
-) -> Blocks:
+def skip_compactions(histories: Histories, later: int | None = None) -> Blocks:
     """Histories that go on in place of a compaction.
 
     later: put each compaction off by so many requests; None leaves them out.
     """
-    return _rewritten(requests, parents, True, later)
+    return _rewritten(histories, True, later)
 
 
-def compactions(requests: Sequence[Request], parents: Sequence[int | None]) -> list[int]:
-    """Requests that begin with a compacted or rebuilt history."""
-    steps = _Histories(requests, parents).steps
-    return [i for i, s in enumerate(steps) if s is not None and s.kinds & set(_COMPACTED)]
-
-
-def _rewritten(
-    requests: Sequence[Request],
-    parents: Sequence[int | None],
-    compacted: bool,
-    later: int | None,
-) -> Blocks:
-    histories = _Histories(requests, parents)
+def _rewritten(histories: Histories, compacted: bool, later: int | None) -> Blocks:
     logs: list[tuple[Block, ...]] = []
     aged: dict[int, Block] = {}
     since: list[int | None] = []
@@ -139,7 +131,7 @@ def _rewritten(
         logs.append(log)
         since.append(put_off)
         if log is not own:
-            pinned = [b for b in requests[i].blocks if b.zone == "pinned"]
+            pinned = [b for b in histories.requests[i].blocks if b.zone == "pinned"]
             changed[i] = (*pinned, *log)
     return changed
 

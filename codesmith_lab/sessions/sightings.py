@@ -99,7 +99,7 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
         max(0, gone - repaid) if first.intended else 0,
         0,
         _shrunk(turn, first),
-        tuple(dict.fromkeys((*broken.classes[1:], *broken.also))),
+        _also(broken),
         first,
         broken.events[1:],
     )
@@ -123,6 +123,13 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
                 )
             )
     return found
+
+
+def _also(broken: Break) -> tuple[str, ...]:
+    """What else changed: classes in the same place, then "block: class" for what lies behind."""
+    behind = (event for event in broken.events if event.at != broken.events[0].at)
+    texts = (f"{event.block}: {event.cls.replace('_', ' ')}" for event in behind)
+    return tuple(dict.fromkeys((*broken.classes[1:], *texts)))
 
 
 def _sum(a: Decimal | None, b: Decimal | None) -> Decimal | None:

@@ -231,7 +231,8 @@ def _compared(before: Request, request: Request, turn: Turn, lives_s: float) -> 
     # Automatic caches report no writes: what was sent may be read again.
     held = held if was.cache_write_5m_tokens is not None else was.input_tokens
     lost = min(held, now.input_tokens) - now.cache_read_tokens
-    if 4 * lost < held or lost < 1024:
+    shrunk = 5 * now.input_tokens < 4 * was.input_tokens
+    if lost < 1024 or (4 * lost < held and not shrunk):
         return None
     # An answer that never came left an entry that was never readable: a retry, no expiry.
     aborted = was.output_tokens == 0
@@ -246,7 +247,7 @@ def _compared(before: Request, request: Request, turn: Turn, lives_s: float) -> 
         return replace(
             sighting, cls="model_change", block=request.model, certainty="likely", remark=remark
         )
-    if 5 * now.input_tokens < 4 * was.input_tokens:
+    if shrunk:
         return replace(
             sighting,
             cls="compaction",
