@@ -59,7 +59,7 @@ def small(rule: CacheRule) -> CacheRule:
 
 
 texts = st.text("ab", min_size=1, max_size=5)
-lifetimes = st.sampled_from(["5m", "1h", "24h", "12h"])
+lifetimes = st.sampled_from(["5m", "5m", "1h", "24h", "12h"])
 SETTINGS: dict[str, list[Any]] = {
     "tool_choice": ["auto", "none"],
     "thinking": [{"type": "enabled"}],
@@ -76,7 +76,7 @@ SETTINGS: dict[str, list[Any]] = {
 
 @st.composite
 def request_settings(draw: st.DrawFn) -> dict[str, Any]:
-    if draw(st.integers(0, 2)):
+    if draw(st.integers(0, 4)):
         return {"prompt_cache_key": "k"}
     names = draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=2, unique=True))
     return {name: draw(st.sampled_from(SETTINGS[name])) for name in names}
@@ -97,6 +97,7 @@ def logs(draw: st.DrawFn) -> list[dict[str, Any]]:
         draw(st.lists(texts, min_size=1, max_size=3)) for _ in range(draw(st.integers(1, 2)))
     ]
     life = draw(lifetimes)
+    usual = draw(marks(life))
     # A steady pace below a lifetime shows what a read does to it.
     pace = draw(st.sampled_from([None, None, 200]))
     log = []
@@ -120,7 +121,7 @@ def logs(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "output": output,
                 "wait": pace or draw(st.sampled_from([0, 1, 40, 200, 301, 4000])),
                 "timed": bool(pace) or draw(st.integers(0, 9)) > 0,
-                "marks": draw(marks(life)),
+                "marks": usual if draw(st.integers(0, 3)) else draw(marks(life)),
                 "settings": draw(request_settings()),
             }
         )
