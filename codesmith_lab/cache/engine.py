@@ -28,9 +28,11 @@ class PrefixIndex:
     """Everything still cached in one scope.
 
     paths_expire: a path is held until its lifetime ends; other kinds keep entries of their own.
+    keeps_always: a request that reads nothing leaves its prompt all the same.
     """
 
     paths_expire = True
+    keeps_always = False
 
     def __init__(self, table: PieceTable, rule: CacheRule) -> None:
         self.table = table
@@ -74,10 +76,11 @@ class PrefixIndex:
         if self.paths_expire and time_s is not None and plan.lifetime_s is not None:
             until = time_s + plan.lifetime_s
         tree.touch_leaf(tree.stack[-1], int(keys[-1]), request, until)
-        stored = output if self.rule.output_reuse and not plan.off else _EMPTY
+        stores = self.rule.output_reuse and (not plan.off or self.keeps_always)
+        stored = output if stores else _EMPTY
         self._store_output(body, stored, request, known_end)
         tree.touch(request, until)
-        if not plan.off:
+        if not plan.off or self.keeps_always:
             self._keep(match, prompt, stored, plan, now)
         self.entries[request] = Entry(
             request, prompt.pieces[:-1], stored, prompt.total_tokens, time_s

@@ -233,6 +233,17 @@ class PieceTable:
         """Token ids of pieces, 4 bytes each, in order."""
         return b"".join([self.pieces[number].key for number in numbers.tolist()])
 
+    def computed_bytes(self, pieces: IntArray, output: IntArray) -> bytes:
+        """Token ids that an engine has computed after a request: prompt and output but its last.
+
+        What is generated follows the marks that open the reply, which the output repeats.
+        """
+        prompt = self.token_bytes(pieces)
+        if not len(output):
+            return prompt
+        whole = self.token_bytes(pieces[:-1]) + self.token_bytes(output)[:-4]
+        return max(prompt, whole, key=len)
+
     # -- what rules ask of a prompt --------------------------------------------------------
 
     def has(self, prompt: Prompt, feature: str) -> bool:

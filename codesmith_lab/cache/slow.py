@@ -14,6 +14,7 @@ from codesmith_lab.cache.match import IntArray
 from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.cache.plan import CachePlan
 from codesmith_lab.cache.rules import CacheRule
+from codesmith_lab.cache.slow_engines import SlowMemory
 
 __all__ = ["SlowAnswer", "SlowCache"]
 
@@ -59,6 +60,8 @@ class SlowCache:
         self.earlier: list[_Earlier] = []
         self.units: set[Items] = set()
         self.entries: dict[Items, _Entry] = {}
+        limited = rule.match == "slots" or rule.capacity_tokens is not None
+        self.memory = SlowMemory(rule) if limited else None
 
     def add(
         self,
@@ -81,6 +84,9 @@ class SlowCache:
         hit, written = 0, (0, 0)
         if plan.refused or plan.off:
             live = 0
+        elif self.memory is not None:
+            live, hit = self._limited(whole, live, plan)
+            written = (hit, hit)
         elif self.rule.match == "breakpoints":
             hit, written, live = self._breakpoints(prompt, body, matched, time_s, plan)
         else:
@@ -96,6 +102,16 @@ class SlowCache:
         if not plan.refused:
             self._remember(number, whole, body, output, time_s, plan, live)
         return answer
+
+    def _limited(self, whole: Items, live: int, plan: CachePlan) -> tuple[int, int]:
+        """What an engine's memory still holds of `live` tokens, and what of that hits."""
+        assert self.memory is not None
+        there = self.memory.serve(_tokens(whole), repr(plan.salts))
+        most = min(live, length(whole) - self.rule.keep_last_tokens)
+        if self.rule.match == "slots" or there < self.rule.floor(most):
+            live = min(live, there)
+        most = min(live, length(whole) - self.rule.keep_last_tokens)
+        return live, self.rule.floor(most, plan.minimum_tokens)
 
     def items(self, pieces: list[int], plan: CachePlan) -> Items:
         """Token ids of pieces, with the salts where they belong."""
@@ -119,10 +135,14 @@ class SlowCache:
         live: int,
     ) -> None:
         paths = [whole]
-        if self.rule.output_reuse and not plan.off and len(output):
+        stores = not plan.off or self.rule.match == "slots"
+        if self.rule.output_reuse and stores and len(output):
             answer = self.items(output.tolist(), CachePlan())
             drop = bool(self.rule.keep_last_tokens)
             paths.append(body + (answer[:-1] if drop else answer))
+        if self.memory is not None and stores:
+            computed = max((_tokens(path) for path in paths), key=len)
+            self.memory.run(_tokens(whole), computed, repr(plan.salts))
         until = inf
         if self.rule.match != "breakpoints" and None not in (time_s, plan.lifetime_s):
             until = (time_s or 0.0) + (plan.lifetime_s or 0.0)
@@ -192,6 +212,10 @@ class SlowCache:
             if back <= self.rule.lookback_blocks:
                 return True
         return False
+
+
+def _tokens(items: Items) -> tuple[int, ...]:
+    return tuple(item for item in items if not isinstance(item, tuple))
 
 
 def length(items: Items) -> int:

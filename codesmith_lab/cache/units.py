@@ -19,17 +19,15 @@ __all__ = ["StoredUnitIndex"]
 
 
 class StoredUnitIndex(PrefixIndex):
-    """Marks at nodes of the tree, or that many token bytes into a piece behind a node."""
+    """Marks behind nodes of the tree: the first token bytes of the piece that follows."""
 
     def __init__(self, table: PieceTable, rule: CacheRule) -> None:
         super().__init__(table, rule)
-        self._at: dict[int, int] = {}
         self._inside: dict[tuple[int, str], dict[bytes, int]] = {}
 
     def fork(self) -> StoredUnitIndex:
         twin = super().fork()
         assert isinstance(twin, StoredUnitIndex)
-        twin._at = self._at.copy()
         # Inner tables are replaced and never changed.
         twin._inside = self._inside.copy()
         return twin
@@ -50,26 +48,23 @@ class StoredUnitIndex(PrefixIndex):
             floor(match.live_tokens, plan.minimum_tokens),
             floor(prompt.total_tokens, plan.minimum_tokens),
         }:
-            self._store(keys, prompt.ends, tokens, len(keys) - 1)
+            self._store(keys, prompt.ends, tokens)
         if len(output):
             pieces, ends = self.table.extended(prompt.pieces[:-1], prompt.ends[:-1], output)
             if self.rule.keep_last_tokens:
                 ends = ends.copy()
                 ends[-1] -= 1
             keys = self._tree.salt(pieces, plan.salts)
-            self._store(keys, ends, floor(int(ends[-1]), plan.minimum_tokens), len(keys))
+            self._store(keys, ends, floor(int(ends[-1]), plan.minimum_tokens))
 
-    def _store(self, keys: IntArray, ends: LongArray, tokens: int, known: int) -> None:
-        """Mark the first `tokens` tokens as stored; the first `known` keys are on the stack."""
+    def _store(self, keys: IntArray, ends: LongArray, tokens: int) -> None:
+        """Mark the first `tokens` tokens of a path that is on the stack as stored."""
         if tokens <= 0:
             return
         at = int(np.searchsorted(ends, tokens, "left"))
         if at >= len(ends):
             return
         tree = self._tree
-        if int(ends[at]) == tokens and at < known:
-            self._at[tree.boundary(at + 1)] = tokens
-        # A text that goes on from here is another piece: it finds the unit inside itself.
         piece = self.table[tree.piece(int(keys[at]))]
         start = int(ends[at - 1]) if at else 0
         joint = int(ends[at]) - start - piece.tokens
@@ -93,9 +88,6 @@ class StoredUnitIndex(PrefixIndex):
                     for prefix, tokens in inside.items():
                         if best < tokens <= most and own.startswith(prefix):
                             best = tokens
-            tokens = self._at.get(node, 0)
-            if tokens <= most:
-                best = max(best, tokens)
             if best:
                 break
         return best

@@ -21,6 +21,15 @@ from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.prompt.chat_format import CHAT_FORMATS
 
 RULES = {rule.id: rule for rule in known_rules()}
+# Engines with little memory.
+RULES |= {
+    "vllm, 10 blocks": replace(RULES["vllm"], capacity_tokens=30),
+    "vllm, 25 blocks": replace(RULES["vllm"], capacity_tokens=75),
+    "sglang, 24 tokens": replace(RULES["sglang"], capacity_tokens=24),
+    "sglang, pages of 3": replace(RULES["sglang"], capacity_tokens=60, step_tokens=3),
+    "llama-cpp, 3 slots": replace(RULES["llama-cpp"], slots=3),
+    "deepseek-v4, 10 minutes": replace(RULES["deepseek-v4"], lifetimes_s={"": 600}),
+}
 
 
 def ids(text: str) -> np.ndarray:
@@ -50,7 +59,7 @@ def small(rule: CacheRule) -> CacheRule:
 
 
 texts = st.text("ab", min_size=1, max_size=5)
-lifetimes = st.sampled_from(["5m", "1h", "24h", "12h"])
+lifetimes = st.sampled_from(["5m", "5m", "1h", "24h", "12h"])
 SETTINGS: dict[str, list[Any]] = {
     "tool_choice": ["auto", "none"],
     "thinking": [{"type": "enabled"}],
@@ -67,10 +76,18 @@ SETTINGS: dict[str, list[Any]] = {
 
 @st.composite
 def request_settings(draw: st.DrawFn) -> dict[str, Any]:
-    if draw(st.integers(0, 2)):
+    if draw(st.integers(0, 4)):
         return {"prompt_cache_key": "k"}
     names = draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=2, unique=True))
     return {name: draw(st.sampled_from(SETTINGS[name])) for name in names}
+
+
+def marks(life: str) -> st.SearchStrategy[list[tuple[int, str]]]:
+    """Places from the end (-1) or the start. As a rule a log marks the same ones again."""
+    places = st.lists(
+        st.tuples(st.integers(-1, 8), lifetimes), max_size=4, unique_by=lambda mark: mark[0]
+    )
+    return st.one_of(st.sampled_from([[], [(-1, life)], [(0, life), (-1, life)]]), places)
 
 
 @st.composite
@@ -79,11 +96,15 @@ def logs(draw: st.DrawFn) -> list[dict[str, Any]]:
     threads = [
         draw(st.lists(texts, min_size=1, max_size=3)) for _ in range(draw(st.integers(1, 2)))
     ]
+    life = draw(lifetimes)
+    usual = draw(marks(life))
+    # A steady pace below a lifetime shows what a read does to it.
+    pace = draw(st.sampled_from([None, None, 200]))
     log = []
     for _ in range(draw(st.integers(1, 9))):
         thread = draw(st.sampled_from(range(len(threads))))
         messages = list(threads[thread])
-        change = draw(st.integers(0, 6))
+        change = draw(st.integers(0, 6)) if pace is None else 2
         if change == 0 and messages:
             messages[draw(st.integers(0, len(messages) - 1))] = draw(texts)
         elif change == 1:
@@ -98,15 +119,9 @@ def logs(draw: st.DrawFn) -> list[dict[str, Any]]:
                 else ["aab"],
                 "messages": messages,
                 "output": output,
-                "wait": draw(st.sampled_from([0, 1, 40, 200, 301, 4000])),
-                "timed": draw(st.integers(0, 9)) > 0,
-                "marks": draw(
-                    st.lists(
-                        st.tuples(st.integers(0, 8), lifetimes),
-                        max_size=4,
-                        unique_by=lambda m: m[0],
-                    )
-                ),
+                "wait": pace or draw(st.sampled_from([0, 1, 40, 200, 301, 4000])),
+                "timed": bool(pace) or draw(st.integers(0, 9)) > 0,
+                "marks": usual if draw(st.integers(0, 3)) else draw(marks(life)),
                 "settings": draw(request_settings()),
             }
         )
@@ -145,8 +160,9 @@ def test_the_engine_equals_the_slow_one(rule_id: str, log: list[dict[str, Any]])
         time_s = clock if entry["timed"] else None
         blocks = blocks_of(entry, tab.chat_format.name == "deepseek")
         prompt = tab.prompt(blocks)
-        marks = tuple(sorted((at, name) for at, name in entry["marks"] if at < len(blocks)))
-        plan = make_plan(rule, "some-model", entry["settings"], tab, prompt, blocks, marks)
+        placed = {at % len(blocks): name for at, name in entry["marks"] if at < len(blocks)}
+        marked = tuple(sorted(placed.items()))
+        plan = make_plan(rule, "some-model", entry["settings"], tab, prompt, blocks, marked)
         answer = entry["output"]
         output = tab.output_numbers(
             [] if answer is None else [message(answer, len(entry["messages"]) | 1)]
