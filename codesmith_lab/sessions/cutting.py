@@ -213,18 +213,20 @@ class Document:
 
     def _skip(self, at: int) -> int:
         """The first byte from `at` on that is no white space."""
+        passed = 0
         while True:
             found = _SPACE.match(self._data, at)
             end = found.end() if found else at
             del found
             if end < len(self._data):
                 return end
+            passed += end - at
+            if passed > MAX_RECORD_BYTES:
+                raise BadJson(too_long())
             # Blank space is not kept, or a file of it would fill the memory.
             if at == 0:
                 self._drop(end)
                 end = 0
-            elif end > MAX_RECORD_BYTES:
-                raise BadJson(too_long())
             if not self._more():
                 return end
             at = end
@@ -249,7 +251,7 @@ class Document:
         del self._data[:at]
 
     def _fail(self, at: int, what: str) -> None:
-        line = self._line + self._data.count(b"\n", 0, at)
         if at >= len(self._data):
             raise BadJson("it is not JSON: it is cut off before its end")
-        raise BadJson(f"it is not JSON on line {line} (expecting {what})")
+        self._drop(at)
+        raise BadJson(f"it is not JSON on line {self._line} (expecting {what})")

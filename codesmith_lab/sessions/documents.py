@@ -15,8 +15,10 @@ from codesmith_lab.sessions import cutting
 from codesmith_lab.sessions.cutting import Document, Report, holds_records, too_long
 from codesmith_lab.sessions.json_spans import BadJson
 
-__all__ = ["MAX_SKIPPED_BYTES", "read_records"]
+__all__ = ["MAX_BLANK_LINES", "MAX_SKIPPED_BYTES", "read_records"]
 
+MAX_BLANK_LINES: Final = 1_000_000
+"""Behind so many blank lines in a row, the rest of the file is not read."""
 MAX_SKIPPED_BYTES: Final = 4 * 2**30
 """After so many bytes of one line that is too long, the rest of the file is not read."""
 
@@ -38,7 +40,7 @@ def read_records(stream: BinaryIO, report: Report) -> Iterator[tuple[int, bytes]
     if first is None:
         return
     if _is_document(first, lines):
-        head = first + b"\n" + b"".join(lines.held)
+        head = first + lines.ending + b"".join(lines.held)
         yield from Document(stream, head, lines.number, report).records()
         return
     line: bytes | None = first
@@ -60,6 +62,8 @@ class _Lines:
     def __init__(self, stream: BinaryIO, report: Report) -> None:
         self.number = 0
         self.held: list[bytes] = []
+        self.ending = b""
+        self._blank = 0
         self._stream = stream
         self._report = report
 
@@ -75,7 +79,9 @@ class _Lines:
             size += len(piece)
             if size <= cutting.MAX_RECORD_BYTES + 2:
                 pieces.append(piece)
-        bare = b"" if size > cutting.MAX_RECORD_BYTES + 2 else b"".join(pieces).rstrip(b"\r\n")
+        whole = b"" if size > cutting.MAX_RECORD_BYTES + 2 else b"".join(pieces)
+        bare = whole.rstrip(b"\r\n")
+        self.ending = whole[len(bare) :]
         if size > cutting.MAX_RECORD_BYTES + 2 or len(bare) > cutting.MAX_RECORD_BYTES:
             self._report(self.number, too_long())
             if size > MAX_SKIPPED_BYTES:
@@ -83,7 +89,14 @@ class _Lines:
                 self._stream = BytesIO()
             return b""
         bare = bare.removeprefix(_BOM)
-        return b"" if bare.isspace() else bare
+        if bare and not bare.isspace():
+            self._blank = 0
+            return bare
+        self._blank += 1
+        if self._blank > MAX_BLANK_LINES:
+            self._report(self.number, "blank lines without an end; the rest was not read")
+            self._stream, self._blank = BytesIO(), 0
+        return b""
 
     def peek(self) -> bytes:
         """The piece behind the line, which stays to be read."""
@@ -102,7 +115,7 @@ def _is_document(first: bytes, lines: _Lines) -> bool:
         return True
     if opening != b"{":
         return False
-    scan = Document(BytesIO(first), b"", 0, lambda *_: None)
+    scan = Document(BytesIO(), first, 0, lambda *_: None)
     try:
         scan.end_of(0)
         return False

@@ -66,7 +66,7 @@ class Requests:
         """The request of a call. Raises BadJson where its body is none."""
         notes = call.notes
         parts = self._parts(call, api, notes)
-        usage = _usage(call, api, notes)
+        usage = _usage(call, api, notes)  # adds to the flags
         cost = call.cost_usd
         if usage is not None and cost is not None and usage.cost_usd is None:
             usage = replace(usage, cost_usd=cost)
@@ -186,7 +186,7 @@ def _scope(call: Call, model: str, settings: Mapping[str, Any]) -> Scope:
     for key in _SESSION_KEYS:
         session = session or text_of(settings.get(key))
     return Scope(
-        call.provider,
+        call.provider.lower(),
         model,
         call.account,
         call.cache_key or next(filter(None, given), ""),
@@ -217,6 +217,7 @@ def _usage(call: Call, api: str, notes: list[str]) -> Usage | None:
             usage = read_usage(given, other) if other and other != whose else None
     except InputError as error:
         notes.append(error.reason)
+        call.flags.append("usage_negative" if " is -" in error.reason else "usage_contradiction")
         return None
     if usage is None:
         notes.append("usage holds no counter of input tokens that this format knows")

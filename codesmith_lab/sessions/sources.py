@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ SUFFIXES: Final = (
 )
 """Names that are read in a folder, also with ".gz" or ".zst" behind them."""
 
+_PACKED_BYTES: Final = 1 << 16
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _OTHER: Final = {
@@ -71,7 +71,7 @@ class Guarded(io.RawIOBase):
     def _read(self, view: memoryview) -> int:
         try:
             return int(self._inner.readinto(view) or 0)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (EOFError, zlib.error) as error:
             cut = isinstance(error, EOFError)
             self.reason = f"its compressed data {'are cut off' if cut else 'are broken'} here"
         except OSError:
@@ -89,6 +89,34 @@ class Guarded(io.RawIOBase):
         return 0
 
 
+class _Gunzip:
+    """Unpacks gzip and gives all that stands before a break, where Python's reader loses some."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._member = zlib.decompressobj(31)
+        self._rest = b""
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the buffer; 0 at the end. Raises EOFError, or zlib.error where it is broken."""
+        while True:
+            if self._member.eof:
+                # Zeros may pad a member; another may follow.
+                rest = self._member.unused_data.lstrip(b"\0")
+                rest = rest or self._packed.read(_PACKED_BYTES).lstrip(b"\0")
+                if not rest:
+                    return 0
+                self._member, self._rest = zlib.decompressobj(31), rest
+            given = self._rest or self._packed.read(_PACKED_BYTES)
+            data = self._member.decompress(given, len(view))
+            self._rest = self._member.unconsumed_tail
+            if data:
+                view[: len(data)] = data
+                return len(data)
+            if not given and not self._member.eof:
+                raise EOFError
+
+
 def unpacked(stream: BinaryIO, path: str) -> Guarded:
     """The stream, unpacked where it starts like gzip or Zstandard.
 
@@ -99,8 +127,8 @@ def unpacked(stream: BinaryIO, path: str) -> Guarded:
         if head.startswith(start):
             raise InputError(f"this is compressed ({kind}); unpack it first", path)
     if head.startswith(_GZIP):
-        packed = io.BufferedReader(Guarded(stream, head), 1 << 18)
-        return Guarded(gzip.GzipFile(fileobj=packed), b"", MAX_UNPACKED_BYTES)
+        packed: Any = io.BufferedReader(Guarded(stream, head), 1 << 18)
+        return Guarded(_Gunzip(packed), b"", MAX_UNPACKED_BYTES)
     if head.startswith(_ZSTD):
         try:
             import zstandard

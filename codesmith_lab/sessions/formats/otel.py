@@ -26,6 +26,7 @@ _FLAT: Final = re.compile(
     r"(gen_ai\.prompt|gen_ai\.completion|llm\.input_messages|llm\.output_messages)"
     r"\.(\d{1,6})\.(?:message\.)?(.{1,200})"
 )
+_TOOL: Final = re.compile(r"llm\.(?:request\.functions|tools)\.(\d{1,6})\.(.{1,200})")
 _INPUT: Final = ("gen_ai.prompt", "llm.input_messages")
 _TIMES: Final = (
     "startTimeUnixNano",
@@ -140,12 +141,28 @@ class OtelOpener(Opener):
                 side.setdefault(int(found[2]), {})[found[3]] = value
         if not given:
             return
-        spans = [self._message(given[at]) for at in sorted(given)]
-        call.parts = {"messages": ArraySpan(spans, [b""] * (len(spans) + 1))}
+        call.parts = {"messages": _array([self._message(given[at]) for at in sorted(given)])}
         call.api = "openai-chat"
+        tools = self._flat_tools(attributes)
+        if tools:
+            call.parts["tools"] = _array(tools)
+        else:
+            call.partial = True
+            call.notes.append("the span names no tools: whether any were sent is not known")
         if came:
             message = self._message(came[min(came)]).value
             call.response = Span(b"", {"choices": [{"message": message}]})
+
+    def _flat_tools(self, attributes: Mapping[str, Any]) -> list[Span]:
+        """Tool definitions spread over numbered attributes."""
+        tools: dict[int, dict[str, Any]] = {}
+        for key, value in attributes.items():
+            found = _TOOL.fullmatch(key)
+            if found:
+                field = found[2].removeprefix("tool.")
+                tools.setdefault(int(found[1]), {})[field] = value
+        texts = {at: compact(tool) for at, tool in tools.items()}
+        return [self._messages.setdefault(texts[at], Span(b"", tools[at])) for at in sorted(tools)]
 
     def _message(self, fields: Mapping[str, Any]) -> Span:
         message: dict[str, Any] = {"role": fields.get("role", "user")}
@@ -164,6 +181,10 @@ class OtelOpener(Opener):
         if calls:
             message["tool_calls"] = [calls[place] for place in sorted(calls)]
         return self._messages.setdefault(compact(message), Span(b"", message))
+
+
+def _array(spans: list[Span]) -> ArraySpan:
+    return ArraySpan(spans, [b""] * (len(spans) + 1))
 
 
 def _spans(value: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
