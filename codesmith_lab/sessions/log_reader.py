@@ -66,7 +66,7 @@ class LogReader:
         if source.reason:
             self._leave(found.line, source.reason, file)
         if self._responses.count == had and self._reason is None:
-            self._reason = _nothing(head, found, self._skipped[before:], path)
+            self._reason = _nothing(head, source.reason, self._skipped[before:], path)
 
     def passed_over(self, others: int, folder: str) -> None:
         """Say that a folder holds files that are no logs by their names."""
@@ -217,8 +217,10 @@ def _later(
     return lambda: open_(*arguments)
 
 
-def _nothing(head: bytes, file: _File, skipped: list[Skipped], path: str) -> InputError:
+def _nothing(head: bytes, broken: str, skipped: list[Skipped], path: str) -> InputError:
     """Why nothing in a file is of use."""
+    if broken:
+        return InputError(f"{broken}, and nothing before that is of use", path)
     if not skipped:
         if head.strip().removeprefix(b"\xef\xbb\xbf"):
             return InputError("it holds no request to a language model", path)
