@@ -27,8 +27,10 @@ _ARRAYS = ("messages", "tools", "system", "functions", "input", "contents")
 _OBJECTS = ("request", "body", "toolConfig", "proxy_server_request", "input", "inputBodyJson")
 """Members that are walked into, for they hold a request or parts of one."""
 _MAX_LEVELS = 4
-_KNOWN_ARRAYS = 8
-"""As many sessions may be mixed in one log and still be read by comparing bytes."""
+_KNOWN_ARRAYS = 64
+_KNOWN_BYTES = 64 * 2**20
+"""As many sessions may be mixed in one log and still be read by comparing bytes, as long as their
+newest lines are not larger than that together."""
 _SHORT_BYTES = 64
 _CLOSED = b'}]"'
 
@@ -208,9 +210,11 @@ class LineWalker:
         kept = self._arrays.setdefault(path, [])
         if before in kept and 2 * common >= len(before.ends):
             kept.remove(before)
-        elif len(kept) >= _KNOWN_ARRAYS:
-            del kept[-1]
         kept.insert(0, now)
+        while len(kept) > 1 and (
+            len(kept) > _KNOWN_ARRAYS or sum(len(known.line) for known in kept) > _KNOWN_BYTES
+        ):
+            del kept[-1]
 
     def _item(self, line: bytes, at: int) -> tuple[Span, int]:
         value, end = decode_at(line, at)

@@ -107,7 +107,8 @@ def _message(message: Any) -> int:
     """1 for a message only Anthropic takes, -1 for one only OpenAI takes, 0 for either."""
     if not isinstance(message, dict):
         return 0
-    if message.get("role") in _OPENAI_ROLES or "tool_calls" in message:
+    role = message.get("role")
+    if (isinstance(role, str) and role in _OPENAI_ROLES) or "tool_calls" in message:
         return -1
     for part in _content(message):
         kind = part.get("type") if isinstance(part, dict) else None

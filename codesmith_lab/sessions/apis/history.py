@@ -98,12 +98,14 @@ class History:
 def _shared(known: list[Span], items: Sequence[Span], start: int) -> int:
     """How many of the known spans stand in `items` from `start` on. Spans equal only themselves."""
     most = max(0, min(len(known), len(items) - start))
+    if most and known[0] is not items[start]:
+        return 0
     if known[:most] == list(items[start : start + most]):
         return most
     return next(i for i in range(most) if known[i] is not items[start + i])
 
 
-_HISTORIES: Final = 8
+_HISTORIES: Final = 64
 
 
 class Histories:

@@ -146,7 +146,7 @@ def _read_item(span: Span) -> Draft:
         return Draft("user", [Part("user", item, span.raw)])
     if not isinstance(item, dict):
         return unread_message(span)
-    kind = item.get("type")
+    kind = item["type"] if isinstance(item.get("type"), str) else None
     if kind in _CALLS:
         return _call(span, item, item.get(_CALLS[kind]))
     if kind in _RESULTS:
@@ -158,8 +158,8 @@ def _read_item(span: Span) -> Draft:
         draft = Draft(role)
         draft.parts = read_content(span, role, draft)
         return draft
-    draft = Draft("tool" if isinstance(kind, str) and kind.endswith("_output") else "assistant")
-    name = kind if isinstance(kind, str) else "item without a type"
+    draft = Draft("tool" if kind and kind.endswith("_output") else "assistant")
+    name = kind or "item without a type"
     draft.note(f"an item of another type was kept as its JSON: {name[:60]}")
     draft.parts.append(Part(name, compact(item), span.raw, marker=marker_of(item, draft)))
     return draft
