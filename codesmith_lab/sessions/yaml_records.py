@@ -77,7 +77,7 @@ class _Builder:
     def start(self, value: dict[str, Any] | list[Any], anchor: str | None, line: int) -> None:
         """A mapping or sequence begins."""
         if len(self.stack) >= MAX_DEPTH:
-            raise BadJson(f"it nests deeper than {MAX_DEPTH} levels")
+            raise _too_deep()
         frame = _Frame(value, line, anchor)
         if isinstance(value, list):
             top = self.stack[-1] if self.stack else None
@@ -126,6 +126,10 @@ class _Builder:
             frame.key = None
 
 
+def _too_deep() -> BadJson:
+    return BadJson(f"it nests deeper than {MAX_DEPTH} levels")
+
+
 def read_interactions(stream: BinaryIO) -> Iterator[tuple[int, Any]]:
     """Line and value of each interaction of a cassette. Raises BadJson where it cannot go on."""
     counted = _Counted(stream)
@@ -153,10 +157,12 @@ def read_interactions(stream: BinaryIO) -> Iterator[tuple[int, Any]]:
         mark = getattr(error, "problem_mark", None)
         place = getattr(mark, "line", None)
         line = "" if place is None else f" on line {place + 1}"
-        problem = getattr(error, "problem", None) or "characters that YAML does not allow"
+        problem = str(getattr(error, "problem", None) or "characters that YAML does not allow")
+        if "nesting" in problem:
+            raise _too_deep() from None
         raise BadJson(f"it is not YAML{line} ({problem})") from None
     except RecursionError:
-        raise BadJson(f"it nests deeper than {MAX_DEPTH} levels") from None
+        raise _too_deep() from None
 
 
 class _Scalars:
