@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from codesmith_lab.prompt.blocks import Block
@@ -13,25 +12,32 @@ from codesmith_lab.sessions.spans import KeptObject
 __all__ = ["KeptBlocks", "LoggedRequest"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class KeptBlocks:
     """A request's blocks: its pinned prefix, its history, and what is this turn's own."""
 
-    pinned: tuple[Block, ...]
-    history: Shared[Block]
-    own: tuple[Block, ...]
+    __slots__ = ("_made", "history", "own", "pinned")
+
+    def __init__(
+        self, pinned: tuple[Block, ...], history: Shared[Block], own: tuple[Block, ...]
+    ) -> None:
+        self.pinned = pinned
+        self.history = history
+        self.own = own
+        self._made: tuple[Block, ...] | None = None
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """All of them."""
-        return (*self.pinned, *self.history.items(), *self.own)
+        """All of them: put together when first asked for, the same tuple from then on."""
+        if self._made is None:
+            self._made = (*self.pinned, *self.history.items(), *self.own)
+        return self._made
 
 
 class LoggedRequest(Request):
     """A request read from a log.
 
-    `body` and `blocks` are joined from shared pieces each time they are asked for: a thousand
-    turns repeat their history a thousand times, and kept whole they would fill the memory.
+    `body` is joined from shared pieces each time it is asked for, `blocks` when first asked for: a
+    thousand turns repeat their history a thousand times, and kept whole they would fill the memory.
     """
 
     __slots__ = ("_blocks", "_body")

@@ -293,6 +293,14 @@ def test_a_given_format_reads_every_line() -> None:
         load_bytes(log, format="csv")
 
 
+def test_blocks_are_the_same_tuple_whenever_they_are_asked_for() -> None:
+    """What is computed from a request is told to be unchanged by the identity of its blocks."""
+    (request,) = load_bytes(GOOD).requests
+    assert request.blocks is request.blocks
+    changed = replace(request, settings={})
+    assert changed.blocks is request.blocks
+
+
 def test_a_request_can_be_compared_replaced_and_pickled(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(GOOD)

@@ -102,7 +102,7 @@ def test_markers_of_every_api(made: ModuleType) -> None:
     body = made.chat_body(0)
     part = {"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}
     body["messages"][1] = {"role": "user", "content": [part, {"type": "text", "text": "b"}]}
-    assert one(body).settings["_markers"] == ((2, "30m"),)
+    assert one(body).settings["_markers"] == ((2, "5m"),)
     assert one(made.claude_body(0)).settings["_markers"] == ((1, "1h"),)
     assert one(made.converse_body(0)).settings["_markers"] == ((1, "1h"),)
     converse = made.converse_body(0)
