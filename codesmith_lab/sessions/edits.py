@@ -184,11 +184,11 @@ def apply_edits(
     if not edits:
         return changed
     for turn in range(first_edited_turn(edits, len(session.requests)), len(session.requests)):
-        blocks = session.requests[turn].blocks
+        blocks = sent = session.requests[turn].blocks
         for edit in edits:
             if _reaches(edit, turn):
                 blocks = _apply(turn, blocks, edit, memo)
-        if blocks is not session.requests[turn].blocks:
+        if blocks is not sent:
             changed[turn] = blocks
     return changed
 

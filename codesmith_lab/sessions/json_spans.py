@@ -20,7 +20,8 @@ MAX_DEPTH = 200
 
 _FIRST_WINDOW_BYTES = 2048
 _SPACE = re.compile(rb"[ \t\n\r]*")
-_BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+# A text that the window cuts ends with the window.
+_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 class BadJson(ValueError):
@@ -81,15 +82,17 @@ def decode_at(line: bytes, at: int) -> tuple[Any, int]:
             text, _ = codecs.utf_8_decode(line[at : at + size], "strict", whole)
         except UnicodeDecodeError as error:
             raise BadJson(f"byte {at + error.start + 1} of the line is not UTF-8") from None
+        _check_depth(text)
         try:
             value, end = _DECODER.raw_decode(text)
             # A number may go on behind the window.
             if whole or end < len(text):
-                return value, at + _checked_bytes(text, end)
+                used = text if end == len(text) else text[:end]
+                return value, at + (end if used.isascii() else len(used.encode("utf-8")))
         except BadJson:
             raise
         except RecursionError:
-            raise _too_deep() from None
+            raise BadJson("the caller's stack has no room left to read it") from None
         except json.JSONDecodeError as error:
             if whole:
                 raise _not_json(text, error, at) from None
@@ -110,19 +113,24 @@ def _not_json(text: str, error: json.JSONDecodeError, at: int) -> BadJson:
     return BadJson(f"it is not JSON at byte {byte} ({error.msg.removesuffix(' at').lower()})")
 
 
-def _checked_bytes(text: str, end: int) -> int:
-    """Bytes of the decoded text, refusing what nests too deep."""
-    text = text if end == len(text) else text[:end]
-    if text.count("[") + text.count("{") > MAX_DEPTH:
-        depth = 0
-        for found in _BRACKETS.finditer(text):
-            if found[0] in "[{":
-                depth += 1
-                if depth > MAX_DEPTH:
-                    raise _too_deep()
-            elif found[0] in "]}":
-                depth -= 1
-    return end if text.isascii() else len(text.encode("utf-8"))
+def _check_depth(text: str) -> None:
+    """Refuse a value that nests too deep before it is decoded.
+
+    Python's own scanner stops at the interpreter's recursion limit, which anybody may change: what
+    a log is then called would depend on it.
+    """
+    if text.count("[") + text.count("{") <= MAX_DEPTH or text[0] not in "[{":
+        return
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _too_deep()
+        elif found[0] in "]}":
+            depth -= 1
+            if not depth:
+                return
 
 
 def skip(line: bytes, at: int) -> int:

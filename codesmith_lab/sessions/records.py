@@ -5,20 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from codesmith_lab.billing.usage import Usage
 from codesmith_lab.prompt.blocks import Block
 
-__all__ = ["Request", "Session", "Skipped"]
+__all__ = ["Content", "Request", "Scope", "Session", "Skipped"]
+
+Content = Literal["whole", "partial", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A line that was left out, and why (1-based line number)."""
+    """A line that was left out, and why (1-based line number; file where several were read)."""
 
     line: int
     reason: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose cache a request can meet, as far as the log says; "" where it does not.
+
+    provider: "openai", "anthropic", "bedrock", ... or the host it was sent to.
+    model: as sent, or as the response names it where the request does not.
+    account: organisation, project, team, or "key 1", "key 2", ... in the order in which keys
+        appear. Never a key.
+    cache_key: what steers routing or separates caches: `prompt_cache_key`, `x-grok-conv-id`,
+        DeepSeek's `user_id`, vLLM's `cache_salt`.
+    session: the conversation, session or trace. It separates no cache by itself.
+    """
+
+    provider: str = ""
+    model: str = ""
+    account: str = ""
+    cache_key: str = ""
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +49,12 @@ class Request:
     """What one call sent, and what came back of its usage.
 
     index: 0-based place in the session.
-    line: 1-based line in the file.
+    line: 1-based line in the file on which its record starts.
     model: as sent; "" when the body names none.
     time: timezone-aware start time, or None.
-    body: the request body's bytes exactly as they stood in the file.
+    body: the request body's bytes exactly as they stood in the file, b"" without one.
     blocks: tools, then system sections, then messages; a chat format puts the first two in its
-        own order.
+        own order. () where the log holds no content: then only usage, time and model are known.
     settings: the body's other fields (temperature, tool_choice, ...), parsed.
     output: the response's message as the block it would be in the next request's
         history, or None when the log holds no response.
@@ -39,6 +62,16 @@ class Request:
     rebuild: a signed rebuild recorded with this request, e.g.
         {"reason": "manual_compaction", "before": 84, "after": 6}, or None.
     notes: sentences on what had to be repaired or could not be read.
+    api: whose body it is: "openai-chat", "openai-responses", "anthropic-messages", "gemini",
+        "bedrock-converse", "otel-messages"; "" without one.
+    content: "whole", "partial" (the body refers to content that the log does not hold), "none".
+    scope: whose cache it can meet.
+    response_id: the provider's id of the response, "" where unknown.
+    status: HTTP status, or None. A refused request (400 and above) was neither cached nor billed.
+    flags: what is wrong with its usage: "usage_overlap", "usage_negative",
+        "usage_contradiction", "usage_reset", "duplicate_usage" (recorded more than once, counted
+        once). `notes` has the sentences.
+    file: the file it stands in, where several were read; else "".
     """
 
     index: int
@@ -52,14 +85,23 @@ class Request:
     usage: Usage | None = None
     rebuild: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    api: str = ""
+    content: Content = "whole"
+    scope: Scope = Scope()
+    response_id: str = ""
+    status: int | None = None
+    flags: tuple[str, ...] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """Requests in time order from one log or one recording.
 
-    name: for people (a file name without its folder).
-    format: "openai-chat" or "anthropic-messages".
+    name: for people (a file or folder name without the folders above it).
+    format: the log's format, one of `codesmith_lab.sessions.load.FORMATS`; of a log of several,
+        that of most requests.
+    skipped: what was left out, in the order of the file.
     """
 
     name: str

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions import load as loading
+from codesmith_lab.sessions import cutting
 from codesmith_lab.sessions.load import load, load_bytes
 
 USER = {"role": "user", "content": "hi"}
@@ -50,7 +50,8 @@ GOOD = body()
         (b'{"temperature":Infinity,"messages":[]}', "Infinity is not a JSON number"),
         (b'{"model":"x"}', "holds no request"),
         (b"{}", "holds no request"),
-        (b'{"model":"x","input":"hi"}', "Responses API"),
+        (b'{"model":"text-embedding-3-small","input":"hi"}', "no prompt to cache"),
+        (b'{"model":"x","input":5}', "neither text nor a list"),
         (b'{"request":"x"}', "its request is not an object"),
         (b'{"request":{}}', "holds no request"),
         (b'{"messages":{"a":1}}', "no list of messages"),
@@ -87,7 +88,9 @@ def test_an_error_is_one_line_that_names_file_and_line() -> None:
         (b"\n \r\n\t\n", "the file is empty"),
         (b"\xef\xbb\xbf", "the file is empty"),
         (GOOD.decode().encode("utf-16"), "UTF-16"),
-        (gzip.compress(GOOD), "compressed"),
+        (b"BZh91AY&SY", "compressed .bzip2."),
+        (gzip.compress(GOOD)[:20], "compressed data are cut off"),
+        (gzip.compress(b""), "the file is empty"),
         (b"\x7fELF\x02\x01\x00\x00" * 50, "binary"),
         (bytes(range(256)) * 40, "binary"),
     ],
@@ -103,7 +106,7 @@ def test_a_file_of_no_use_has_one_reason(tmp_path: Path, data: bytes, reason: st
 
 def test_what_is_no_file_has_one_reason(tmp_path: Path) -> None:
     for path, reason in (
-        (tmp_path, "folder"),
+        (tmp_path, "folder holds no log"),
         (tmp_path / "nowhere", "no such file"),
         (str(tmp_path / "a\0b"), "name of a file"),
         (tmp_path / ("x" * 5000), "cannot be read"),
@@ -124,7 +127,7 @@ def test_byte_order_mark_line_ends_and_blank_lines() -> None:
 
 
 def test_a_line_beyond_the_limit_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "MAX_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(cutting, "MAX_RECORD_BYTES", 1 << 20)
     fill = (1 << 20) - len(body(pad=""))
     fits, longer = body(pad="x" * fill), body(pad="x" * (fill + 1))
     session = load_bytes(b"\r\n".join([longer, fits, longer * 3, GOOD]))
@@ -262,15 +265,20 @@ def test_the_format_is_found_out(fields: dict[str, Any], kind: str) -> None:
     assert load_bytes(body(**fields)).format == kind
 
 
-def test_the_majority_decides_and_neutral_lines_go_along() -> None:
+def test_the_majority_names_the_log_and_neutral_lines_go_along() -> None:
     chat, claude = body(messages=SYSTEM), body(system="s")
     session = load_bytes(b"\n".join([claude, chat, GOOD, chat]))
     assert session.format == "openai-chat"
-    assert [r.line for r in session.requests] == [2, 3, 4]
-    assert [(s.line, s.reason) for s in session.skipped] == [
-        (1, "it is a request of the format anthropic-messages in a log of openai-chat")
+    assert [(r.line, r.api) for r in session.requests] == [
+        (1, "anthropic-messages"),
+        (2, "openai-chat"),
+        (3, "openai-chat"),
+        (4, "openai-chat"),
     ]
-    assert load_bytes(b"\n".join([claude, claude, chat, GOOD])).format == "anthropic-messages"
+    assert session.skipped == ()
+    session = load_bytes(b"\n".join([claude, claude, chat, GOOD]))
+    assert session.format == "anthropic-messages"
+    assert session.requests[3].api == "anthropic-messages"
 
 
 def test_a_given_format_reads_every_line() -> None:
@@ -283,6 +291,14 @@ def test_a_given_format_reads_every_line() -> None:
     assert load_bytes(log, format="anthropic").format == "anthropic-messages"
     with pytest.raises(InputError, match="the format 'csv' is unknown; use one of"):
         load_bytes(log, format="csv")
+
+
+def test_blocks_are_the_same_tuple_whenever_they_are_asked_for() -> None:
+    """What is computed from a request is told to be unchanged by the identity of its blocks."""
+    (request,) = load_bytes(GOOD).requests
+    assert request.blocks is request.blocks
+    changed = replace(request, settings={})
+    assert changed.blocks is request.blocks
 
 
 def test_a_request_can_be_compared_replaced_and_pickled(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -103,8 +104,16 @@ def test_depth_is_limited_by_a_number_and_not_by_the_stack() -> None:
     for depth in (MAX_DEPTH + 1, 900, 10_000, 200_000):
         with pytest.raises(BadJson, match="nests deeper than 200 levels"):
             decode_at(b'[{"a":' * (depth // 2) + b"[" + b"1]" + b"}]" * (depth // 2), 0)
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(60_000)
+        with pytest.raises(BadJson, match="nests deeper than 200 levels"):
+            decode_at(b"[" * 10_000, 0)
+    finally:
+        sys.setrecursionlimit(limit)
     # Brackets in texts are no depth, and neither are many shallow values.
-    assert decode_at(json.dumps(["[{" * 500, '\\"[' * 500] + [[]] * 500).encode(), 0)
+    for texts in (["[{" * 5000, '\\"[' * 5000], ['"[\\' * 3000]):
+        assert decode_at(json.dumps(texts + [[]] * 500).encode(), 0)[0][: len(texts)] == texts
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ def test_files_that_hold_nothing(tmp_path: Path) -> None:
     empty.write_bytes(b"")
     for path, words in (
         (empty, "empty"),
-        (tmp_path, "folder"),
         (tmp_path / "none.jsonl", "no such file"),
     ):
         with pytest.raises(InputError, match=words) as caught:

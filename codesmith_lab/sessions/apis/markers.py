@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codesmith_lab.sessions.bodies import Draft
+from codesmith_lab.sessions.apis.drafts import Draft
 
 __all__ = ["marker_of"]
 

@@ -8,24 +8,25 @@ message encoding for the place of the reasoning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codesmith_lab.sessions.bodies import (
-    BlockMaker,
+from codesmith_lab.sessions.apis.block_maker import BlockMaker
+from codesmith_lab.sessions.apis.drafts import (
     Draft,
-    History,
     Part,
     Reading,
     compact,
     dump,
     media_text,
+    unread_message,
 )
-from codesmith_lab.sessions.json_spans import Span, items_of, members_of
-from codesmith_lab.sessions.lines import ArraySpan, Member, ObjectSpan
-from codesmith_lab.sessions.markers import marker_of
+from codesmith_lab.sessions.apis.history import Histories
+from codesmith_lab.sessions.apis.markers import marker_of
+from codesmith_lab.sessions.json_spans import BadJson, Span, items_of, members_of
+from codesmith_lab.sessions.spans import ArraySpan, Member
 
-__all__ = ["ChatReader"]
+__all__ = ["ChatReader", "read_content", "read_part", "read_system", "read_tool"]
 
 _SYSTEM = ("system", "developer")
 _TEXT_TYPES = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
@@ -35,24 +36,27 @@ class ChatReader:
     """Reads the bodies of one log; what repeats is read once."""
 
     name = "openai-chat"
-    body_keys = ("model", "messages", "tools", "functions")
+    body_keys: tuple[str, ...] = ("model", "messages", "tools", "functions")
 
     def __init__(self) -> None:
         self._maker = BlockMaker()
-        self._history = History(self._maker, _read_message)
+        self._history = Histories(self._maker, _read_message)
 
-    def read(self, body: ObjectSpan, messages: ArraySpan) -> Reading:
+    def read(self, members: Mapping[str, Member]) -> Reading:
         """Tools, leading system sections and messages of one body."""
+        messages = members.get("messages")
+        if not isinstance(messages, ArraySpan):
+            raise BadJson("the request has no list of messages")
         reading = Reading()
         for key in ("tools", "functions"):
-            self._tools(body.members.get(key), key, reading)
+            self._maker.tools(members.get(key), key, read_tool, reading)
         items = messages.items
         leading = 0
         while leading < len(items) and _role(items[leading].value) in _SYSTEM:
             leading += 1
         if leading:
             prompts = [
-                (self._maker.draft(items[i], "system", _read_system), i) for i in range(leading)
+                (self._maker.draft(items[i], "system", read_system), i) for i in range(leading)
             ]
             self._maker.system(reading, prompts)
         self._history.extend(reading, items, leading)
@@ -65,28 +69,21 @@ class ChatReader:
         message = first.get("message") if isinstance(first, dict) else None
         if not isinstance(message, dict):
             return None
-        raw = items_of(members_of(response.raw)["choices"].raw)[0].raw
-        span = Span(members_of(raw)["message"].raw, {"role": "assistant", **message})
-        draft = _read_message(span).finish()
+        raw = response.raw
+        if raw:
+            raw = items_of(members_of(raw)["choices"].raw)[0].raw
+            raw = members_of(raw)["message"].raw
+        draft = _read_message(Span(raw, {"role": "assistant", **message})).finish()
         reading = Reading()
         reading.add(draft, self._maker.message(draft, index, "log"))
         return reading
-
-    def _tools(self, member: Member | None, key: str, reading: Reading) -> None:
-        if isinstance(member, ArraySpan):
-            for item in member.items:
-                draft = self._maker.draft(item, "tool", _read_tool)
-                reading.add(draft, self._maker.tool(draft))
-        elif isinstance(member, Span) and member.value is not None:
-            reading.notes.append(f"{key} is not a list and was read as a setting")
-            reading.ignored[key] = member.value
 
 
 def _role(message: Any) -> Any:
     return message.get("role") if isinstance(message, dict) else None
 
 
-def _read_tool(span: Span) -> Draft:
+def read_tool(span: Span) -> Draft:
     tool, draft = span.value, Draft("user")
     inner = tool.get("function") if isinstance(tool, dict) else None
     shown = inner if isinstance(inner, dict) else tool
@@ -101,13 +98,13 @@ def _read_tool(span: Span) -> Draft:
     return draft
 
 
-def _read_system(span: Span) -> Draft:
+def read_system(span: Span) -> Draft:
     """A leading system message. Its sections share the slice of the whole message."""
     message, draft = span.value, Draft(span.value["role"])
     content = message.get("content")
     whole = marker_of(message, draft)
     if isinstance(content, list) and content:
-        draft.parts = [_part(Span(span.raw, part), "system", draft) for part in content]
+        draft.parts = [read_part(Span(span.raw, part), "system", draft) for part in content]
     else:
         draft.parts = [Part("system", _content_text(content, draft), span.raw)]
     draft.parts[-1].marker = draft.parts[-1].marker or whole
@@ -117,9 +114,7 @@ def _read_system(span: Span) -> Draft:
 def _read_message(span: Span) -> Draft:
     message = span.value
     if not isinstance(message, dict):
-        draft = Draft("user", notes=["a message is not an object and was kept as its JSON"])
-        draft.parts.append(Part("message", compact(message), span.raw))
-        return draft
+        return unread_message(span)
     role = message.get("role")
     if not isinstance(role, str):
         draft = Draft("user", notes=["a message without a role was read as the user's"])
@@ -128,7 +123,7 @@ def _read_message(span: Span) -> Draft:
     name = role if isinstance(role, str) else "message"
     thought = _thought(message)
     calls = _calls(message, draft)
-    draft.parts = _content(span, name, draft)
+    draft.parts = read_content(span, name, draft)
     first, last = draft.parts[0], draft.parts[-1]
     if thought:
         first.text = f"<think>{thought}</think>{first.text}"
@@ -136,8 +131,8 @@ def _read_message(span: Span) -> Draft:
         plural = "s" if len(calls) > 1 else ""
         title = f"{name}, {len(calls)} tool call{plural}"
         if len(draft.parts) > 1:
-            raw = members_of(span.raw).get("tool_calls") or Span(span.raw, None)
-            last = Part(title, "", raw.raw)
+            inner = members_of(span.raw).get("tool_calls") if span.raw else None
+            last = Part(title, "", inner.raw if inner else span.raw)
             draft.parts.append(last)
         last.name, last.calls = title, len(calls)
         last.text = "\n".join([last.text, *calls] if last.text else calls)
@@ -188,7 +183,7 @@ def _calls(message: dict[str, Any], draft: Draft) -> list[str]:
     return texts
 
 
-def _content(span: Span, name: str, draft: Draft) -> list[Part]:
+def read_content(span: Span, name: str, draft: Draft) -> list[Part]:
     """The parts of a message: one for text or a single part, else one for each part."""
     message = span.value
     content = message.get("content")
@@ -197,8 +192,10 @@ def _content(span: Span, name: str, draft: Draft) -> list[Part]:
         refusal = message.get("refusal")
         return [Part(name, text or (refusal if isinstance(refusal, str) else ""), span.raw)]
     if len(content) == 1:
-        return [_part(Span(span.raw, content[0]), name, draft)]
-    return [_part(part, name, draft) for part in items_of(members_of(span.raw)["content"].raw)]
+        return [read_part(Span(span.raw, content[0]), name, draft)]
+    if not span.raw:
+        return [read_part(Span(b"", part), name, draft) for part in content]
+    return [read_part(part, name, draft) for part in items_of(members_of(span.raw)["content"].raw)]
 
 
 def _content_text(content: Any, draft: Draft) -> str:
@@ -208,7 +205,7 @@ def _content_text(content: Any, draft: Draft) -> str:
     return compact(content)
 
 
-def _part(span: Span, name: str, draft: Draft) -> Part:
+def read_part(span: Span, name: str, draft: Draft) -> Part:
     part = span.value
     if isinstance(part, str):
         return Part(name, part, span.raw)
@@ -236,6 +233,10 @@ def _media(kind: str, part: dict[str, Any]) -> str | None:
         if isinstance(inner, dict):
             return media_text("image", inner.get("url"), inner.get("detail"))
         return media_text("image", inner, part.get("detail"))
+    if kind in ("input_image", "input_file"):
+        sent = (part.get(k) for k in ("file_data", "file_url", "file_id"))
+        kind = kind.removeprefix("input_")
+        return media_text(kind, next((c for c in sent if c), part), part.get("filename"))
     if not isinstance(inner, dict):
         return None
     if kind == "input_audio":

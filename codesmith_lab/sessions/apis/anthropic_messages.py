@@ -8,21 +8,23 @@ reference for Messages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from codesmith_lab.sessions.bodies import (
-    BlockMaker,
+from codesmith_lab.sessions.apis.block_maker import BlockMaker
+from codesmith_lab.sessions.apis.drafts import (
     Draft,
-    History,
     Part,
     Reading,
     compact,
     dump,
     media_text,
+    unread_message,
 )
-from codesmith_lab.sessions.json_spans import Span, items_of, members_of
-from codesmith_lab.sessions.lines import ArraySpan, Member, ObjectSpan
-from codesmith_lab.sessions.markers import marker_of
+from codesmith_lab.sessions.apis.history import Histories
+from codesmith_lab.sessions.apis.markers import marker_of
+from codesmith_lab.sessions.json_spans import BadJson, Span, items_of, members_of
+from codesmith_lab.sessions.spans import ArraySpan, Member
 
 __all__ = ["MessagesReader"]
 
@@ -34,24 +36,20 @@ class MessagesReader:
     """Reads the bodies of one log; what repeats is read once."""
 
     name = "anthropic-messages"
-    body_keys = ("model", "messages", "tools", "system")
+    body_keys: tuple[str, ...] = ("model", "messages", "tools", "system")
 
     def __init__(self) -> None:
         self._maker = BlockMaker()
-        self._history = History(self._maker, _read_message)
+        self._history = Histories(self._maker, _read_message)
 
-    def read(self, body: ObjectSpan, messages: ArraySpan) -> Reading:
+    def read(self, members: Mapping[str, Member]) -> Reading:
         """Tools, system sections and messages of one body."""
+        messages = members.get("messages")
+        if not isinstance(messages, ArraySpan):
+            raise BadJson("the request has no list of messages")
         reading = Reading()
-        tools = body.members.get("tools")
-        if isinstance(tools, ArraySpan):
-            for item in tools.items:
-                draft = self._maker.draft(item, "tool", _read_tool)
-                reading.add(draft, self._maker.tool(draft))
-        elif isinstance(tools, Span) and tools.value is not None:
-            reading.notes.append("tools is not a list and was read as a setting")
-            reading.ignored["tools"] = tools.value
-        prompts = self._system(body.members.get("system"))
+        self._maker.tools(members.get("tools"), "tools", _read_tool, reading)
+        prompts = self._system(members.get("system"))
         if prompts:
             self._maker.system(reading, prompts)
         self._history.extend(reading, messages.items, 0)
@@ -105,9 +103,7 @@ def _read_system(span: Span) -> Draft:
 def _read_message(span: Span) -> Draft:
     message = span.value
     if not isinstance(message, dict):
-        draft = Draft("user", notes=["a message is not an object and was kept as its JSON"])
-        draft.parts.append(Part("message", compact(message), span.raw))
-        return draft
+        return unread_message(span)
     role = message.get("role")
     if isinstance(role, str):
         draft, name = Draft(role), role
@@ -116,7 +112,9 @@ def _read_message(span: Span) -> Draft:
         name = "message"
     content = message.get("content")
     if isinstance(content, list) and len(content) > 1:
-        slices = items_of(members_of(span.raw)["content"].raw)
+        slices = [Span(b"", part) for part in content]
+        if span.raw:
+            slices = items_of(members_of(span.raw)["content"].raw)
         draft.parts = [_part(part, name, draft) for part in slices]
     elif isinstance(content, list) and content:
         draft.parts = [_part(Span(span.raw, content[0]), name, draft)]
