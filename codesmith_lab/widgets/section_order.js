@@ -87,7 +87,7 @@
 /** @typedef {{fg: string, muted: string, line: string, bg: string, today: string, font: string}} Ink */
 
 /** What the shades mean, from calm to volatile. */
-export const RATE_TEXT = ["never changes", "rarely, below 2 %", "sometimes, below 10 %", "often, below 50 %", "nearly always"];
+export const RATE_TEXT = ["never changes", "rarely, below 2 %", "sometimes, below 10 %", "often, below 50 %", "mostly, from 50 %"];
 
 const ROW_PX = 34;
 const SEAM_PX = 18;
