@@ -68,6 +68,7 @@ class SectionOrderLab(SectionOrderWidget):
     rules: id of a cache rule in place of the model's own.
     requests_a_day: for the cost of a month of 30 days, at least 1.
     window_tokens: the model's window; sections that do not fit are refused. None does not check.
+    also: further sessions of the same prompt; their counts are added to the change rates.
 
     `board` holds the state; after changing it from code, call `refresh()`. `apply_to(bench)`
     hands the order to a workbench, `session` is the session as the board would have sent it.
@@ -82,15 +83,17 @@ class SectionOrderLab(SectionOrderWidget):
         rules: str | None = None,
         requests_a_day: int = 1000,
         window_tokens: int | None = None,
+        also: Sequence[Session] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._source = BoardSource(source, model, rules)
+        self._source = BoardSource(source, model, rules, also)
         self.board = OrderBoard(self._source.lay, window_tokens)
         self._requests_a_day = positive(requests_a_day)
         self._selected = self.board.original.order[0]
         self._compared = ComparedOrders(self.board)
         self._plan: BreakpointPlan | None = None
+        self._plan_bill: InputBill | None = None
         self._plan_model = ""
         self._sections_shown: tuple[object, ...] = ()
         self.export = {"kind": "", "text": "", "kinds": _choices(EXPORTS)}
@@ -148,8 +151,8 @@ class SectionOrderLab(SectionOrderWidget):
 
     def plan_breakpoints(self, model: str) -> BreakpointPlan:
         """Order and breakpoints for a model with explicit caching; see `best_breakpoints`."""
-        self._plan = self._source.plan(self.board, model)
-        self._plan_model = model
+        self._plan, bill = self._source.plan(self.board, model)
+        self._plan_bill, self._plan_model = bill, model
         self.refresh()
         return self._plan
 
@@ -323,7 +326,7 @@ class SectionOrderLab(SectionOrderWidget):
                 self._sections_shown = state.rules
             self._show_order(state, now, today)
             self.detail = views.detail_view(board, self._selected, clocks, self._source.has_turns)
-            self.plan = views.plan_view(PLAN_MODELS, self._plan_model, self._plan)
+            self.plan = views.plan_view(PLAN_MODELS, self._plan_model, self._plan, self._plan_bill)
 
     def _show_order(
         self, state: BoardState, now: Weighed, today: Weighed, moving: str = ""

@@ -54,6 +54,8 @@ class ComparedOrders:
         rules, history = self._board.state.rules, self._board.laid.history
         if rules not in self._found and history is not None:
             small = len(history.names) <= _AT_ONCE_SECTIONS
+            # Elsewhere the search answers for another cache; it waits to be asked for.
+            small = small and self._board.laid.plain
             if small and history.requests <= _AT_ONCE_REQUESTS:
                 self._found[rules] = self._board.session_best(_AT_ONCE_REPLAYS, brute_force=False)
         return self._found.get(rules)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codesmith_lab.billing.models import resolve_model
 from codesmith_lab.billing.prices import default_price_date, rates_for
-from codesmith_lab.cache.rules import get_rule
+from codesmith_lab.cache.rule_files import get_rule
 from codesmith_lab.errors import LabError
 from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.prompt.blocks import Block
@@ -21,7 +21,11 @@ from codesmith_lab.prompt.sections import PromptSection
 from codesmith_lab.sessions.edits import apply_edits, edited_settings
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.sessions.section_board import BoardState, OrderBoard
-from codesmith_lab.sessions.section_breakpoints import model_prices, pauses_s
+from codesmith_lab.sessions.section_breakpoints import (
+    model_prices,
+    pauses_s,
+    replay_plan,
+)
 from codesmith_lab.sessions.section_history import MOST_REQUESTS
 from codesmith_lab.sessions.section_replay import (
     InputBill,
@@ -50,16 +54,24 @@ class BoardSource:
     bench: the workbench, where the board was opened from one.
     """
 
-    def __init__(self, source: Source, model: str | None, rules: str | None) -> None:
+    def __init__(
+        self, source: Source, model: str | None, rules: str | None, also: Sequence[Session] = ()
+    ) -> None:
         self.bench = source if isinstance(source, Workbench) else None
         self._bundle = source if isinstance(source, PromptBundle) else None
         self._session: SectionSource | None = None
         self._memo: dict[Block, Block] = {}
+        self._planned: dict[str, SectionSource] = {}
         self._clocks: dict[tuple[Rewrite, ...], dict[str, bool]] = {}
         if isinstance(source, Workbench):
-            self._session = SectionSource(_edited(source), model or source.model, rules)
+            self._session = SectionSource(_edited(source), model or source.model, rules, also)
         elif isinstance(source, Session):
-            self._session = SectionSource(source, model, rules)
+            self._session = SectionSource(source, model, rules, also)
+        elif also:
+            raise LabError(
+                f"{len(also)} more sessions cannot be counted for sections by hand; "
+                "open the board on one of the sessions"
+            )
         else:
             self._hand, self._rule_title = _by_hand(source, model or "deepseek-v4-flash", rules)
         self.model = self._session.model if self._session else model or "deepseek-v4-flash"
@@ -87,6 +99,14 @@ class BoardSource:
             return [*notes, "Nothing is replayed: there is no session."]
         requests = len(self._session.session.requests)
         notes.append("Replay: every request against all earlier ones, as they were sent.")
+        if self._session.also:
+            notes.append(f"Change rates are counted over {len(self._session.also) + 1} sessions.")
+        if not self._session.laid(()).plain:
+            notes.append(
+                "This cache serves no plain prefixes: orders are replayed by the cache engine, "
+                "while closed form and search take it for one that does. Where breakpoints must "
+                "be set, plan them below."
+            )
         if requests > MOST_REQUESTS:
             notes.append(f"Live figures take the last {MOST_REQUESTS:,} of {requests:,} requests.")
         return notes
@@ -128,22 +148,30 @@ class BoardSource:
             self._clocks[rewrites] = {name: has_clock(s.body) for name, s in texts.items()}
         return self._clocks[rewrites]
 
-    def plan(self, board: OrderBoard, model: str) -> BreakpointPlan:
-        """Order and breakpoints for a model with explicit caching."""
-        laid, known, state = board.laid, board.sections(), board.state
-        sections = [known[s.name] for s in laid.sections]
+    def plan(self, board: OrderBoard, model: str) -> tuple[BreakpointPlan, InputBill | None]:
+        """Order and breakpoints for a model with explicit caching, and the session billed so."""
+        state, laid, source = board.state, board.laid, None
+        if self._session is not None:
+            source = self._planned.get(model)
+            if source is None:
+                source = self._planned[model] = SectionSource(self._session.session, model)
+            laid = source.laid(state.rewrites)
+        sections = [
+            s.by_hand(state.rates[s.name]) if s.name in state.rates else s for s in laid.sections
+        ]
         names = [s.name for s in sections]
         first, last = laid.fixed_first, laid.fixed_last
         pinned = {name: place + first for name, place in state.locked.items()}
         pinned |= {name: at for at, name in enumerate(names[:first])}
         pinned |= {name: at for at, name in enumerate(names) if at >= len(names) - last}
-        pauses = [] if self._session is None else pauses_s(self._session.runner)
-        return best_breakpoints(
+        pauses = [] if source is None else pauses_s(source.runner)
+        plan = best_breakpoints(
             sections,
-            model_prices(model, pauses),
+            model_prices(model, pauses, laid.units.minimum_tokens if source else 1024),
             OrderConstraints(state.before, pinned),
             round(laid.new_tokens),
         )
+        return plan, None if source is None else replay_plan(source.runner, plan, laid.blocks)
 
     def bill_exactly(self, state: BoardState) -> InputBill:
         """The session's input with a state's order and rewrites, through the cache engine."""

@@ -9,7 +9,8 @@ from typing import Any
 from codesmith_lab.prompt.ordering.breakpoints import BreakpointPlan
 from codesmith_lab.prompt.ordering.stats import SectionStats
 from codesmith_lab.sessions.report_text import dollars
-from codesmith_lab.sessions.section_board import BoardState, OrderBoard, Weighed
+from codesmith_lab.sessions.section_board import BoardState, OrderBoard, Weighed, month_usd
+from codesmith_lab.sessions.section_replay import InputBill
 from codesmith_lab.sessions.section_rewrites import GRAINS
 from codesmith_lab.sessions.section_source import Laid
 
@@ -35,7 +36,8 @@ COLUMNS = (
     "hit tokens, replayed",
     "input a request, closed form",
     "input a request, replayed",
-    "a month",
+    "a month, closed form",
+    "a month, replayed",
     "against today",
 )
 
@@ -183,7 +185,8 @@ def row_view(
     key: str, name: str, weighed: Weighed, today: Weighed, a_day: int, usable: bool, note: str = ""
 ) -> Dict:
     """One order in the comparison."""
-    replay, month = weighed.replay, weighed.month_usd(a_day)
+    replay, usd = weighed.replay, (weighed.expected_usd, weighed.replayed_usd)
+    months = [month_usd(one, a_day) for one in usd]
     text, tone = change_text(weighed, today)
     return {
         "key": key,
@@ -192,9 +195,8 @@ def row_view(
         "cells": [
             f"{weighed.cost.hit_tokens:,.0f}",
             "" if replay is None else f"{replay.mean_hit_tokens:,.0f}",
-            "" if weighed.expected_usd is None else dollars(weighed.expected_usd, 6),
-            "" if weighed.replayed_usd is None else dollars(weighed.replayed_usd, 6),
-            "" if month is None else dollars(month, 2),
+            *("" if one is None else dollars(one, 6) for one in usd),
+            *("" if month is None else dollars(month, 2) for month in months),
             "" if key == "today" else text,
         ],
         "tone": "" if key == "today" else tone,
@@ -249,12 +251,14 @@ def detail_view(board: OrderBoard, name: str, clocks: Mapping[str, bool], turn: 
     }
 
 
-def plan_view(models: Sequence[str], model: str, plan: BreakpointPlan | None) -> Dict:
-    """The explicit cache's plan in sentences."""
+def plan_view(
+    models: Sequence[str], model: str, plan: BreakpointPlan | None, bill: InputBill | None
+) -> Dict:
+    """The explicit cache's plan in sentences; bill: the session with it, where there is one."""
     lines: list[str] = []
     title = ""
     if plan is not None:
-        title = f"{dollars(plan.usd, 6)} a request in this order, with these breakpoints:"
+        title = f"{dollars(plan.usd, 6)} a request expected, with these breakpoints:"
         lines = [f"after {mark.after}, life {mark.life}" for mark in plan.breakpoints] or [
             "none: nothing here is worth a write"
         ]
@@ -264,4 +268,6 @@ def plan_view(models: Sequence[str], model: str, plan: BreakpointPlan | None) ->
             if not plan.gap_usd
             else f"at most {dollars(plan.gap_usd, 6)} above the cheapest"
         )
+    if bill is not None:
+        lines.append(f"billed on this session: {dollars(bill.usd_per_request, 6)} a request")
     return {"models": list(models), "model": model, "title": title, "lines": lines}

@@ -11,6 +11,7 @@ from decimal import Decimal
 from types import MappingProxyType
 
 from codesmith_lab.errors import LabError
+from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.prompt.ordering.best import BestOrder, best_order
 from codesmith_lab.prompt.ordering.constraints import OrderConstraints
 from codesmith_lab.prompt.ordering.cost import OrderCost, order_cost
@@ -20,7 +21,7 @@ from codesmith_lab.prompt.ordering.stats import SectionStats, check_sections
 from codesmith_lab.sessions.section_rewrites import Rewrite
 from codesmith_lab.sessions.section_source import Laid
 
-__all__ = ["DAYS_A_MONTH", "MOST_COMPARED", "BoardState", "OrderBoard", "Weighed"]
+__all__ = ["DAYS_A_MONTH", "MOST_COMPARED", "BoardState", "OrderBoard", "Weighed", "month_usd"]
 
 DAYS_A_MONTH = 30
 MOST_COMPARED = 4
@@ -74,7 +75,12 @@ class Weighed:
     def month_usd(self, requests_a_day: int) -> Decimal | None:
         """Input cost of a month of 30 days: from the replay where there is one."""
         one = self.expected_usd if self.replayed_usd is None else self.replayed_usd
-        return None if one is None else one * requests_a_day * DAYS_A_MONTH
+        return month_usd(one, requests_a_day)
+
+
+def month_usd(usd: Decimal | None, requests_a_day: int) -> Decimal | None:
+    """What a month of 30 days costs at so much a request."""
+    return None if usd is None else usd * requests_a_day * DAYS_A_MONTH
 
 
 class OrderBoard:
@@ -95,6 +101,7 @@ class OrderBoard:
         self._undo: list[BoardState] = []
         self._redo: list[BoardState] = []
         self.variants: dict[str, BoardState] = {}
+        self._memo: dict[Block, Block] = {}
 
     # -- what it is ------------------------------------------------------------------------
 
@@ -121,13 +128,11 @@ class OrderBoard:
         sizes = tuple(known[name].size_tokens for name in names)
         cost = order_cost([known[name] for name in names], laid.units, laid.stored_units)
         expected = laid.expected_usd(cost.hit_tokens, cost.total_tokens + laid.new_tokens)
-        if laid.history is None:
+        replayed = laid.replay(state.order, self._memo)
+        if replayed is None or laid.history is None:
             return Weighed(state.order, sizes, cost, expected, None, None)
-        history = laid.history
-        order = history.positions(names[: len(names) - laid.fixed_last])
-        replay = history.replay(order, laid.units, laid.stored_units)
-        usd = laid.replayed_usd(replay)
-        each = None if usd is None else usd / history.requests
+        replay, usd = replayed
+        each = None if usd is None else usd / laid.history.requests
         return Weighed(state.order, sizes, cost, expected, replay, each)
 
     def closed_best(self) -> BestOrder:

@@ -17,17 +17,20 @@ from codesmith_lab.prompt.bundle import PromptBundle
 from codesmith_lab.prompt.ordering.cost import CacheUnits
 from codesmith_lab.prompt.ordering.history import ContentHistory, OrderReplay
 from codesmith_lab.prompt.ordering.stats import SectionStats, by_stability, check_sections
-from codesmith_lab.prompt.sections import PromptSection
+from codesmith_lab.prompt.sections import HEADER_END, HEADER_START, PromptSection
 from codesmith_lab.sessions.analysis import make_runner
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.sessions.section_history import (
     HISTORY,
     MOST_REQUESTS,
     cache_units,
+    is_plain_prefix,
     measure_sections,
+    pool_sections,
     section_history,
     section_stabilities,
 )
+from codesmith_lab.sessions.section_replay import bill_turns, order_blocks
 from codesmith_lab.sessions.section_rewrites import Rewrite, apply_rewrites
 from codesmith_lab.sessions.turns import TurnRunner
 
@@ -44,6 +47,7 @@ class Laid:
     fixed_first, fixed_last: how many at each end never move (tool definitions, history).
     units, stored_units: the provider's rule. rates: prices of the newest request, or None.
     history: what the session sent, or None for sections by hand. blocks: what rewrites changed.
+    plain: the cache serves plain prefixes; otherwise orders are replayed by the cache engine.
     """
 
     sections: tuple[SectionStats, ...]
@@ -55,6 +59,7 @@ class Laid:
     history: ContentHistory | None = None
     blocks: dict[int, tuple[Block, ...]] | None = None
     runner: TurnRunner | None = None
+    plain: bool = True
 
     @property
     def movable(self) -> tuple[str, ...]:
@@ -84,6 +89,29 @@ class Laid:
             groups.setdefault(rates, []).append(at)
         return [(np.array(rows), rates) for rates, rows in groups.items()]
 
+    def replay(
+        self, names: Sequence[str], memo: dict[Block, Block]
+    ) -> tuple[OrderReplay, Decimal | None] | None:
+        """What an order of the movable sections would have kept, and its input cost in all.
+
+        None without a history. memo: see `order_blocks`.
+        """
+        if self.history is None or self.runner is None:
+            return None
+        if self.plain:
+            first = [section.name for section in self.sections[: self.fixed_first]]
+            order = self.history.positions([*first, *names])
+            replay = self.history.replay(order, self.units, self.stored_units)
+            return replay, self.replayed_usd(replay)
+        turns = self.runner.run(order_blocks(self.runner, names, self.blocks, memo))
+        turns = turns[-self.history.requests :]
+        replay = OrderReplay(
+            np.array([turn.match.hit_tokens for turn in turns], np.int64),
+            np.array([turn.match.live_tokens for turn in turns], np.int64),
+            np.array([turn.prompt.total_tokens for turn in turns], np.int64),
+        )
+        return replay, bill_turns(turns).usd
+
     def replayed_usd(self, replay: OrderReplay) -> Decimal | None:
         """Input cost of the whole session under a replayed order; None without prices."""
         if self._prices is None:
@@ -105,12 +133,22 @@ class Laid:
 
 
 class SectionSource:
-    """A session under one model; lays its sections out after any rewrites, and remembers them."""
+    """A session under one model; lays its sections out after any rewrites, and remembers them.
 
-    def __init__(self, session: Session, model: str | None = None, rules: str | None = None):
+    also: further sessions of the same prompt, whose counts are added to the change rates.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        model: str | None = None,
+        rules: str | None = None,
+        also: Sequence[Session] = (),
+    ) -> None:
         self.session = session
         self.runner = make_runner(session, model, rules)
         self.runner.recount()
+        self.also = tuple(SectionSource(other, model, rules) for other in also)
         self._laid: dict[tuple[Rewrite, ...], Laid] = {}
 
     @property
@@ -130,17 +168,20 @@ class SectionSource:
             blocks = apply_rewrites(self.session.requests, rewrites) or None
             history = section_history(runner, blocks)
             stats = _measured(history, section_stabilities(runner, blocks))
+            if self.also:
+                stats = _pooled(stats, [other.laid(rewrites).sections for other in self.also])
             last = len(self.session.requests) - 1
             self._laid[rewrites] = Laid(
                 stats,
                 history.fixed_first,
                 1,
-                cache_units(runner.rule),
+                cache_units(runner),
                 runner.rule.match == "stored_units",
                 runner.rates_of(last, int(history.total_tokens[-1])),
                 history,
                 blocks,
                 runner,
+                is_plain_prefix(runner),
             )
         return self._laid[rewrites]
 
@@ -167,13 +208,32 @@ def _measured(history: ContentHistory, stabilities: dict[str, str]) -> tuple[Sec
     return (*rows, SectionStats(HISTORY, tail, 0.0, "by stability"))
 
 
+def _pooled(
+    own: tuple[SectionStats, ...], others: Sequence[Sequence[SectionStats]]
+) -> tuple[SectionStats, ...]:
+    """This session's sections with the rates of all sessions that counted them."""
+    counted = [[s for s in part if s.trials is not None] for part in (own, *others)]
+    rates = {s.name: s for s in pool_sections([part for part in counted if part])}
+    return tuple(
+        replace(
+            rates[s.name],
+            size_tokens=s.size_tokens,
+            head_tokens=min(rates[s.name].head_tokens, s.size_tokens),
+            stability=s.stability,
+        )
+        if s.name in rates
+        else s
+        for s in own
+    )
+
+
 def _declared(block: Block) -> PromptSection:
     """A section's declaration and its body without the header."""
     meta, text = block.section, block.text
     if meta is None:
         return PromptSection(block.name, block.name, text)
-    if meta.declared:
-        text = text.partition("-->")[2]
+    if meta.declared and text.startswith(HEADER_START):
+        text = text.partition(HEADER_END)[2]
     source = "builtin" if meta.source == "unknown" else meta.source
     return PromptSection(block.name, meta.title, text, meta.stability, meta.cache_policy, source)
 

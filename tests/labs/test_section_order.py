@@ -39,7 +39,7 @@ def names(board: SectionOrderLab) -> list[str]:
 def test_it_opens_on_today_s_order(board: SectionOrderLab) -> None:
     assert names(board) == [*board.order, "history"]
     assert board.sections["fixed"] == [False] * 7 + [True]
-    assert row(board, "now")["cells"][:5] == row(board, "today")["cells"][:5]
+    assert row(board, "now")["cells"][:6] == row(board, "today")["cells"][:6]
     assert [r["key"] for r in board.table["rows"]] == ["today", "now", "closed", "session"]
     assert board.shown["boundary"] == 0
     assert board.shown["survival"] == board.shown["today"]["survival"]
@@ -71,8 +71,10 @@ def test_what_is_shown_is_what_the_engine_bills(board: SectionOrderLab) -> None:
     shown = float(row(board, "now")["cells"][3].lstrip("$"))
     assert exact.usd_per_request is not None
     assert shown == pytest.approx(float(exact.usd_per_request), rel=0.01)
-    assert "−" in row(board, "now")["cells"][5]
-    assert row(board, "now")["cells"][:5] == row(board, "session")["cells"][:5]
+    assert "−" in row(board, "now")["cells"][6]
+    assert row(board, "now")["cells"][:6] == row(board, "session")["cells"][:6]
+    month = float(exact.usd_per_request) * 1000 * 30
+    assert float(row(board, "now")["cells"][5].lstrip("$")) == pytest.approx(month, rel=0.01)
 
 
 def test_locks_constraints_and_errors_reach_the_view(board: SectionOrderLab) -> None:
@@ -122,7 +124,8 @@ def test_rates_rewrites_variants_plan_and_days(board: SectionOrderLab) -> None:
     ask(board, "a_day", value="-1")
     assert "whole number from 1" in board.error
     ask(board, "plan", value="claude-sonnet-4-5")
-    assert board.plan["lines"][-1] == "proved the cheapest"
+    assert board.plan["lines"][-2] == "proved the cheapest"
+    assert board.plan["lines"][-1].startswith("billed on this session: $0.00")
     ask(board, "find")
     assert "all were replayed" in row(board, "session")["note"]
     ask(board, "reset")
@@ -150,7 +153,7 @@ def test_the_order_goes_to_a_workbench_and_comes_from_one(session: Any) -> None:
     ask(board, "hand_over")
     assert bench.bill["hit"].sum() == board.bill_exactly().hit_tokens
     bench.undo()
-    bench.edit_section("skills", "no skills at all")
+    bench.edit_section("skills", "no skills at all")  # its header, too
     ask(board, "hand_over")
     sent = bench.section_order()
     assert "clock (changing)" in sent.order
@@ -252,3 +255,51 @@ def test_every_action_is_answered(board: SectionOrderLab) -> None:
         ask(board, action, **{field: fields[field] for field in needed})
         assert "failed" not in board.error, (action, board.error)
         assert board.ack == board.request["seq"]
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "gpt-5.6"])
+def test_a_cache_of_another_kind_is_replayed_by_the_engine(session: Any, model: str) -> None:
+    board = SectionOrderLab(session, model=model)
+    assert any("no plain prefixes" in note for note in board.head["notes"])
+    assert [r["key"] for r in board.table["rows"]] == ["today", "now", "closed"]
+    ask(board, "move", name="clock", to=0)
+    exact = board.bill_exactly()
+    assert exact.usd_per_request is not None
+    shown = float(row(board, "now")["cells"][3].lstrip("$"))
+    assert shown == pytest.approx(float(exact.usd_per_request), rel=0.01)
+
+
+def test_tools_that_are_read_first_stay_first() -> None:
+    board = SectionOrderLab(lab.samples.clock_story(), model="gpt-4o")
+    assert names(board)[0] == "tool definitions"
+    assert board.sections["fixed"][0]
+    ask(board, "move", name="environment", to=0)
+    assert names(board)[:2] == ["tool definitions", "environment"]
+    assert board.error == ""
+    ask(board, "move", name="tool definitions", to=3)
+    assert "no movable section" in board.error
+
+
+def test_long_sessions_say_what_the_live_figures_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    from codesmith_lab.labs import section_order_source
+    from codesmith_lab.sessions import section_history, section_source
+
+    for module in (section_history, section_source, section_order_source):
+        monkeypatch.setattr(module, "MOST_REQUESTS", 30)
+    board = SectionOrderLab(lab.samples.section_session("independent", 50))
+    assert board.board.laid.history is not None
+    assert board.board.laid.history.requests == 30
+    assert "Live figures take the last 30 of 50 requests." in board.head["notes"]
+    assert board.bill_exactly().requests == 50
+
+
+def test_rates_of_several_sessions_are_pooled() -> None:
+    """More requests behind a rate, and this session's own sizes and replay."""
+    one, two = (lab.samples.section_session("independent", 60, seed) for seed in (1, 2))
+    alone, pooled = SectionOrderLab(one), SectionOrderLab(one, also=[two])
+    text = dict(zip(pooled.sections["name"], pooled.sections["rate_text"], strict=True))
+    assert " of 118, " in text["open_files"]
+    assert pooled.sections["tokens"] == alone.sections["tokens"]
+    assert row(pooled, "now")["cells"][1] == row(alone, "now")["cells"][1]
+    assert row(pooled, "now")["cells"][0] != row(alone, "now")["cells"][0]
+    assert "Change rates are counted over 2 sessions." in pooled.head["notes"]

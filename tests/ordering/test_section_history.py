@@ -116,7 +116,7 @@ def test_the_replay_is_the_engine_s_on_the_clock_story(model: str) -> None:
     for _ in range(5):
         names = [*history.names[: history.fixed_first], *movable]
         fast = history.replay(
-            history.positions(names), cache_units(runner.rule), runner.rule.match == "stored_units"
+            history.positions(names), cache_units(runner), runner.rule.match == "stored_units"
         )
         turns = runner.run(order_blocks(runner, names), exact=True)
         assert fast.total_tokens.tolist() == [t.prompt.total_tokens for t in turns]
@@ -135,7 +135,7 @@ def test_the_replay_is_the_engine_s_on_made_sessions(law: str, model: str) -> No
     names = list(history.names)
     random.Random(law + model).shuffle(names)
     stored = runner.rule.match == "stored_units"
-    fast = history.replay(history.positions(names), cache_units(runner.rule), stored)
+    fast = history.replay(history.positions(names), cache_units(runner), stored)
     turns = runner.run(order_blocks(runner, names), exact=True)
     for mine, turn in zip(fast.matched_tokens.tolist(), turns, strict=True):
         assert abs(mine - turn.match.live_tokens) <= len(names)
