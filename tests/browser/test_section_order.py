@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 import codesmith_lab as lab
 from codesmith_lab.labs.section_order import SectionOrderLab
@@ -176,3 +177,21 @@ def test_a_constraint_is_demanded_and_kept(page: Any, twin: SectionOrderLab) -> 
     wait_shows(page, twin)
     board.locator(".so-error").wait_for(state="hidden")
     assert page.problems == []
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing_serious(page: Any, theme: str) -> None:
+    page.evaluate("(theme) => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+    look = theme.removeprefix("JupyterLab ").lower()
+    page.wait_for_selector(f'.csorder[data-theme="{look}"]', state="attached")
+    page.locator(".csorder").first.scroll_into_view_if_needed()
+    for summary in page.locator(".csorder summary").all():
+        summary.press("Enter")
+    results = Axe().run(page, context=".csorder")
+    serious = [
+        (found["id"], [node["target"] for node in found["nodes"]])
+        for found in results.response["violations"]
+        if found["impact"] in ("serious", "critical")
+    ]
+    assert results.response["passes"]
+    assert serious == []
