@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from codesmith_lab.errors import LabError as LabError
     from codesmith_lab.errors import UnknownModelError as UnknownModelError
     from codesmith_lab.labs.log_picker import LogPicker as LogPicker
+    from codesmith_lab.labs.section_order import SectionOrderLab as SectionOrderLab
     from codesmith_lab.labs.workbench import Workbench as Workbench
     from codesmith_lab.prompt import Block as Block
     from codesmith_lab.prompt import ParsedSection as ParsedSection
@@ -77,6 +78,7 @@ _HOMES = {
     "RebuildRecord": "zones",
     "Report": "sessions.report",
     "Request": "sessions.records",
+    "SectionOrderLab": "labs.section_order",
     "Session": "sessions.records",
     "ThreeZoneRequest": "zones",
     "TranscriptRebuilt": "zones",

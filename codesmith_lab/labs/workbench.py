@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +30,8 @@ from codesmith_lab.widgets.workbench import WorkbenchWidget
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from codesmith_lab.labs.section_order import SectionOrderLab
 
 __all__ = ["Workbench"]
 
@@ -160,6 +162,17 @@ class Workbench(WorkbenchWidget):
         self._what_if.push(MoveEdit(self.turn, name, self._reach, step))
         self._reselect(name)
         self._changed()
+
+    def put_blocks(self, ident: str, title: str, blocks: Mapping[int, tuple[Block, ...]]) -> None:
+        """Let requests (by turn) be sent as these blocks: one edit, which can be undone."""
+        self._what_if.push(RewriteEdit(ident, title, blocks))
+        self._after_history()
+
+    def section_order(self) -> SectionOrderLab:
+        """A board of this session's sections, edits included, to find their cheapest order on."""
+        from codesmith_lab.labs.section_order import SectionOrderLab
+
+        return SectionOrderLab(self)
 
     def set_stability(self, name: str, stability: str) -> None:
         """Declare a section static, workspace, session or dynamic."""

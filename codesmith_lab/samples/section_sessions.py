@@ -1,6 +1,6 @@
 """Sessions whose sections change by a known law, to hold orders against.
 
-Every request has a system prompt of seven sections and one short message of its own, so that the
+Every request has a system prompt of some sections and one short message of its own, so that the
 order of the sections is all that decides what the cache keeps. The laws:
 
 * "independent": each section flips its own coin, as the closed form assumes.
@@ -9,6 +9,8 @@ order of the sections is all that decides what the cache keeps. The laws:
 * "together": two sections always change in the same request (the list of open files and the text
   of the current one), and a third changes a little less often than they do. A model that takes
   the two for independent counts their changes twice, and puts the third in front of them.
+* "puzzle": independent again, with eight sections whose sizes and rates pull in different ways, so
+  that neither "the large ones first" nor "the calm ones first" is the cheapest order.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ _WORDS = (
     *("deck", "depth", "dock", "ferry", "fog", "harbour", "hull", "lamp", "ledger", "lock"),
     *("mast", "mooring", "pilot", "quay", "radar", "rope", "rudder", "sail", "signal", "tide"),
 )
+Sections = tuple[tuple[str, str, int], ...]
 # Name, stability and words of each section, in the order in which the session sends them.
-_SECTIONS = (
+_SECTIONS: Sections = (
     ("open_files", "dynamic", 420),
     ("constitution", "static", 900),
     ("current_file", "dynamic", 760),
@@ -44,6 +47,16 @@ _SECTIONS = (
     ("todo_list", "session", 560),
     ("skills", "workspace", 640),
     ("clock", "dynamic", 30),
+)
+_PUZZLE: Sections = (
+    ("tool_notes", "session", 1400),
+    ("clock", "dynamic", 30),
+    ("user_profile", "session", 90),
+    ("file_tree", "dynamic", 700),
+    ("constitution", "static", 900),
+    ("todo_list", "session", 130),
+    ("documents", "session", 2400),
+    ("memory", "session", 500),
 )
 Changes = dict[str, bool]
 Law = Callable[[random.Random, int], Changes]
@@ -73,12 +86,19 @@ def _together(source: random.Random, turn: int) -> Changes:
     }
 
 
-SECTION_SESSIONS: dict[str, Law] = {
-    "independent": _independent,
-    "bursts": _bursts,
-    "together": _together,
+def _puzzle(source: random.Random, turn: int) -> Changes:
+    rates = {"memory": 0.03, "user_profile": 0.08, "todo_list": 0.13, "documents": 0.2}
+    rates |= {"file_tree": 0.3, "tool_notes": 0.5}
+    return {name: source.random() < p for name, p in rates.items()} | {"clock": True}
+
+
+SECTION_SESSIONS: dict[str, tuple[Sections, Law]] = {
+    "independent": (_SECTIONS, _independent),
+    "bursts": (_SECTIONS, _bursts),
+    "together": (_SECTIONS, _together),
+    "puzzle": (_PUZZLE, _puzzle),
 }
-"""The laws by name: from chance and the turn to which sections change."""
+"""By name: sections, and the law from chance and the turn to which of them change."""
 
 
 def section_session_lines(law: str, turns: int = 160, seed: int = 11) -> Iterator[bytes]:
@@ -91,7 +111,7 @@ def section_session_lines(law: str, turns: int = 160, seed: int = 11) -> Iterato
         raise LabError(f"no law is named {law!r}; choose one of {', '.join(SECTION_SESSIONS)}")
     if turns < 1:
         raise LabError(f"turns is {turns}, and it must be 1 or more")
-    return _lines(SECTION_SESSIONS[law], turns, seed)
+    return _lines(*SECTION_SESSIONS[law], turns, seed)
 
 
 def section_session(law: str, turns: int = 160, seed: int = 11) -> Session:
@@ -102,9 +122,9 @@ def section_session(law: str, turns: int = 160, seed: int = 11) -> Session:
     return load_bytes(b"".join(line + b"\n" for line in lines), f"{law}.jsonl")
 
 
-def _lines(law: Law, turns: int, seed: int) -> Iterator[bytes]:
+def _lines(sections: Sections, law: Law, turns: int, seed: int) -> Iterator[bytes]:
     source = random.Random(seed)
-    version = {name: 0 for name, *_ in _SECTIONS}
+    version = {name: 0 for name, *_ in sections}
     for turn in range(turns):
         changes = law(source, turn) if turn else {}
         for name, changed in changes.items():
@@ -112,7 +132,7 @@ def _lines(law: Law, turns: int, seed: int) -> Iterator[bytes]:
         now = _START + timedelta(seconds=_PAUSE_S * turn)
         text = PromptBundle.from_sections(
             PromptSection(name, name.replace("_", " ").capitalize(), body, stability)
-            for name, stability, words in _SECTIONS
+            for name, stability, words in sections
             if (body := _body(name, words, version[name], now))
         ).render_text()
         message = f"Step {turn + 1}: {_prose(random.Random(f'{seed} step {turn}'), 12)}"

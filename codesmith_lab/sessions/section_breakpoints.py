@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from codesmith_lab.billing.models import resolve_model
 from codesmith_lab.billing.prices import Rates, default_price_date, rates_for
 from codesmith_lab.errors import LabError
-from codesmith_lab.prompt.ordering.breakpoints import CacheLife, ExplicitPrices
+from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.prompt.ordering.breakpoints import BreakpointPlan, CacheLife, ExplicitPrices
+from codesmith_lab.sessions.section_history import HISTORY, TOOLS
+from codesmith_lab.sessions.section_replay import InputBill, bill_turns, order_blocks
 from codesmith_lab.sessions.turns import TurnRunner
 
-__all__ = ["LIVES_S", "explicit_prices", "model_prices", "pauses_s"]
+__all__ = ["LIVES_S", "explicit_prices", "model_prices", "pauses_s", "replay_plan"]
 
 LIVES_S = {"1h": 3600.0, "5m": 300.0}
 """Lives of entries in seconds, the longest first (Anthropic's prompt caching documentation)."""
@@ -25,7 +28,7 @@ def pauses_s(runner: TurnRunner) -> list[float | None]:
     newest: dict[str, float | None] = {}
     pauses: list[float | None] = []
     for request in runner.session.requests:
-        scope = runner.scope_of(request)
+        scope = runner.cache_of(request.index)[1]
         now = None if request.time is None else request.time.timestamp()
         if scope in newest:
             was = newest[scope]
@@ -68,3 +71,37 @@ def model_prices(
     if rates is None:
         raise LabError(f"model {model!r} has no known price; choose one that has")
     return explicit_prices(rates, pauses, minimum_tokens)
+
+
+def replay_plan(
+    runner: TurnRunner, plan: BreakpointPlan, blocks: Mapping[int, Sequence[Block]] | None = None
+) -> InputBill:
+    """The session with the plan's order and breakpoints, through the cache engine.
+
+    The runner's model must be one with explicit caching. Every section is sent as a content block
+    of its own, as a marker needs one; markers that the log had are replaced.
+    """
+    ordered = order_blocks(runner, plan.names, blocks)
+    settings = {}
+    for request in runner.session.requests:
+        own = ordered.get(request.index, request.blocks)
+        markers = [
+            (at, mark.life)
+            for mark in plan.breakpoints
+            if (at := _marked_block(own, mark.after)) is not None
+        ]
+        settings[request.index] = {**request.settings, "_markers": tuple(markers)}
+    return bill_turns(runner.run(ordered, exact=True, settings=settings))
+
+
+def _marked_block(blocks: Sequence[Block], after: str) -> int | None:
+    """The block that carries the marker behind a section, the tools or everything."""
+    if after == HISTORY:
+        return len(blocks) - 1
+    at = [
+        i
+        for i, block in enumerate(blocks)
+        if (block.kind == "tool" if after == TOOLS else block.name == after)
+        and block.kind in ("tool", "section")
+    ]
+    return at[-1] if at else None

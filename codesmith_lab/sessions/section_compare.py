@@ -58,7 +58,7 @@ def expected_cost(
     by_name = {section.name: section for section in sections}
     tail = [by_name[HISTORY]] if HISTORY in by_name and HISTORY not in names else []
     order = [by_name[name] for name in names] + tail
-    return order_cost(order, cache_units(runner.rule), runner.rule.match == "stored_units")
+    return order_cost(order, cache_units(runner), runner.rule.match == "stored_units")
 
 
 def closed_best(
@@ -78,9 +78,7 @@ def closed_best(
     pinned |= {name: at for at, name in enumerate(history.names[: history.fixed_first])}
     if sections[-1].name == HISTORY:
         pinned[HISTORY] = n - 1
-    return best_order(
-        sections, OrderConstraints(constraints.before, pinned), cache_units(runner.rule)
-    )
+    return best_order(sections, OrderConstraints(constraints.before, pinned), cache_units(runner))
 
 
 def compare_orders(
@@ -93,7 +91,7 @@ def compare_orders(
     sections = measure_sections(history)
     best = closed_best(runner, history, sections, constraints)
     closed = tuple(name for name in best.names if name != HISTORY)
-    units, stored = cache_units(runner.rule), runner.rule.match == "stored_units"
+    units, stored = cache_units(runner), runner.rule.match == "stored_units"
     found = search_history(history, history.positions(closed), constraints, units, stored)
     rows = []
     for label, names in (

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from codesmith_lab.cache.pieces import PieceTable, Prompt, common_length
-from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.errors import LabError
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.prompt.ordering.cost import CacheUnits
@@ -24,6 +23,7 @@ __all__ = [
     "MOST_REQUESTS",
     "TOOLS",
     "cache_units",
+    "is_plain_prefix",
     "measure_sections",
     "pool_sections",
     "section_history",
@@ -41,9 +41,24 @@ Longs = npt.NDArray[np.int64]
 Blocks = Mapping[int, Sequence[Block]]
 
 
-def cache_units(rule: CacheRule) -> CacheUnits:
-    """A rule's rounding, as the closed form takes it."""
-    return CacheUnits(rule.minimum_tokens, rule.step_tokens)
+def cache_units(runner: TurnRunner) -> CacheUnits:
+    """The rounding of the newest request's rule and model, as the closed form takes it."""
+    rule, _, plan = runner.cache_of(len(runner.session.requests) - 1)
+    return CacheUnits(plan.minimum_tokens, rule.step_tokens)
+
+
+def is_plain_prefix(runner: TurnRunner) -> bool:
+    """Whether every request's cache serves plain prefixes, so that `ContentHistory.replay` holds.
+
+    Breakpoints, engines' pools and fields that part the cache need the cache engine.
+    """
+    caches = [runner.cache_of(i) for i in range(len(runner.session.requests))]
+    return len({rule.id for rule, _, _ in caches}) == 1 and all(
+        rule.match in ("any_prefix", "stored_units")
+        and rule.refreshes
+        and not (rule.keep_last_tokens or plan.salts or plan.off or plan.refused)
+        for rule, _, plan in caches
+    )
 
 
 def section_history(runner: TurnRunner, blocks: Blocks | None = None) -> ContentHistory:
@@ -75,7 +90,7 @@ def section_history(runner: TurnRunner, blocks: Blocks | None = None) -> Content
         versions[:, at] = [numbers[text] for text in texts]
         tokens[:, at] = [layout.tokens.get(name, 0) for layout in layouts]
         heads.append(_heads([b"" if t is None else _key(runner, t, name) for t in numbers]))
-    scopes = [runner.scope_of(requests[i]) for i in indexes]
+    scopes = [runner.cache_of(i)[1] for i in indexes]
     around = _surroundings(runner, prompts, layouts, list(indexes), scopes)
     newest: dict[str, int] = {}
     previous = np.full(n, -1, np.int64)
@@ -177,7 +192,7 @@ def _surroundings(
     tail = np.array([int(ends[-1]) if len(ends) else 0 for _, ends in paths[:n]], np.int64)
     times = [requests[i].time for i in indexes]
     start = np.array([np.nan if t is None else t.timestamp() for t in times])
-    life = [runner.rule.lifetime(runner.model.name, requests[i].settings) for i in indexes]
+    life = [runner.cache_of(i)[2].lifetime_s for i in indexes]
     limit = start - np.array([np.inf if x is None else x for x in life])
     number = {name: k for k, name in enumerate(dict.fromkeys(scopes))}
     scope = np.array([number[name] for name in scopes])

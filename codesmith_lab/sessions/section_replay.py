@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from codesmith_lab.billing.prices import cost_usd
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.prompt.ordering.history import ContentHistory, OrderReplay
 from codesmith_lab.sessions.edits import reorder_sections
-from codesmith_lab.sessions.section_history import MOST_REQUESTS
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 
 __all__ = [
     "InputBill",
-    "bill_replay",
     "bill_turns",
-    "expected_usd",
     "order_blocks",
+    "order_request",
     "replay_exactly",
 ]
 
@@ -59,19 +55,30 @@ def order_blocks(
     the others puts them: behind the listed ones. `memo` keeps blocks, so that equal ones are
     tokenized once.
     """
-    rank = {name: at for at, name in enumerate(names)}
     memo = {} if memo is None else memo
     changed = {}
     for request in runner.session.requests:
         own = request.blocks if blocks is None else tuple(blocks.get(request.index, request.blocks))
-        sections = [block.name for block in own if block.kind == "section"]
-        order = sorted(range(len(sections)), key=lambda i: rank.get(sections[i], len(rank)))
-        moved = reorder_sections(own, order)
-        if any(a is not b for a, b in zip(moved, request.blocks, strict=False)) or len(
-            moved
-        ) != len(request.blocks):
-            changed[request.index] = tuple(memo.setdefault(block, block) for block in moved)
+        moved = order_request(own, names, memo)
+        if len(moved) != len(request.blocks) or any(
+            a is not b for a, b in zip(moved, request.blocks, strict=True)
+        ):
+            changed[request.index] = moved
     return changed
+
+
+def order_request(
+    blocks: Sequence[Block], names: Sequence[str], memo: dict[Block, Block]
+) -> tuple[Block, ...]:
+    """One request's blocks with its sections in this order; see `order_blocks`."""
+    rank = {name: at for at, name in enumerate(names)}
+    sections = [block.name for block in blocks if block.kind == "section"]
+    order = sorted(range(len(sections)), key=lambda i: rank.get(sections[i], len(rank)))
+    moved = reorder_sections(blocks, order)
+    return tuple(
+        new if new is old else memo.setdefault(new, new)
+        for new, old in zip(moved, blocks, strict=True)
+    )
 
 
 def replay_exactly(
@@ -98,34 +105,3 @@ def bill_turns(turns: Sequence[Turn]) -> InputBill:
         sum(t.causes.tokens[2] for t in turns),
         sum(known, ZERO) if len(known) == len(costs) else None,
     )
-
-
-def bill_replay(runner: TurnRunner, history: ContentHistory, replay: OrderReplay) -> InputBill:
-    """The input of a replayed order, at each request's own prices."""
-    first = max(0, len(runner.session.requests) - MOST_REQUESTS)
-    usd: Decimal | None = ZERO
-    for at, (hit, total) in enumerate(
-        zip(replay.hit_tokens.tolist(), replay.total_tokens.tolist(), strict=True)
-    ):
-        rates = runner.rates_of(first + at, total)
-        if rates is None or usd is None:
-            usd = None
-            continue
-        usd += cost_usd(hit, rates.cache_read) + cost_usd(total - hit, rates.input)
-    return InputBill(
-        history.requests,
-        int(replay.total_tokens.sum()),
-        int(replay.hit_tokens.sum()),
-        None,
-        usd,
-    )
-
-
-def expected_usd(runner: TurnRunner, hit_tokens: float, total_tokens: float) -> Decimal | None:
-    """Input cost of a request with so many hit and total tokens, at the newest request's prices."""
-    last = len(runner.session.requests) - 1
-    rates = runner.rates_of(last, round(total_tokens))
-    if rates is None:
-        return None
-    hit, total = Decimal(str(hit_tokens)), Decimal(str(total_tokens))
-    return (hit * rates.cache_read + (total - hit) * rates.input) / 1_000_000

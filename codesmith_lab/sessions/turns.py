@@ -173,9 +173,9 @@ class TurnRunner:
         self._play(state, len(self.session.requests), blocks or {}, exact, settings or {})
         return state.turns
 
-    def scope_of(self, request: Request) -> str:
-        """The cache a request belongs to."""
-        return self._scope(request)
+    def cache_of(self, index: int) -> tuple[CacheRule, str, CachePlan]:
+        """A recorded request's rule, the name of its cache, and what it asks of it."""
+        return self._plan(self.session.requests[index], None, self._prompts[index])
 
     def output_of(self, index: int) -> npt.NDArray[np.int32]:
         """Piece numbers of a request's response; empty where the log holds none."""

@@ -32,6 +32,7 @@ PUBLIC = [
     "RebuildRecord",
     "Report",
     "Request",
+    "SectionOrderLab",
     "Session",
     "ThreeZoneRequest",
     "TranscriptRebuilt",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations, combinations_with_replacement, pairwise, permutations
 from typing import Any
@@ -22,8 +23,9 @@ from codesmith_lab.prompt.ordering.breakpoints import (
 from codesmith_lab.prompt.ordering.constraints import OrderConstraints
 from codesmith_lab.prompt.ordering.stats import SectionStats
 from codesmith_lab.sessions.analysis import make_runner
-from codesmith_lab.sessions.section_breakpoints import model_prices, pauses_s
+from codesmith_lab.sessions.section_breakpoints import model_prices, pauses_s, replay_plan
 from codesmith_lab.sessions.section_history import measure_sections, section_history
+from codesmith_lab.sessions.section_source import SectionSource
 
 HOUR, MINUTES = CacheLife("1h", Decimal(6), 0.98), CacheLife("5m", Decimal("3.75"), 0.8)
 SONNET = ExplicitPrices(Decimal(3), Decimal("0.3"), (HOUR, MINUTES))
@@ -244,3 +246,26 @@ def test_a_session_s_plan_puts_the_clock_behind_the_last_breakpoint() -> None:
     assert set(plan.names[:2]) == {"constitution", "skills"}
     today = plan_usd(sections, [], ExplicitPrices(Decimal(3), Decimal("0.3"), (MINUTES,)))
     assert plan.usd < today / 2
+
+
+@pytest.mark.parametrize("law", ["independent", "puzzle"])
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-4-5"])
+def test_the_plan_s_cost_is_what_the_cache_engine_bills(law: str, model: str) -> None:
+    """Order, breakpoints and lives on every request of a session, within the sampling error."""
+    source = SectionSource(lab.samples.section_session(law), model)
+    laid = source.laid()
+    last = OrderConstraints((), {laid.sections[-1].name: -1})
+    prices = model_prices(model, pauses_s(source.runner), laid.units.minimum_tokens)
+    plan = best_breakpoints(laid.sections, prices, last, round(laid.new_tokens))
+    bill = replay_plan(source.runner, plan)
+    assert bill.usd_per_request is not None
+    assert float(bill.usd_per_request) == pytest.approx(float(plan.usd), rel=0.05)
+    # Without markers nothing is cached, and one breakpoint fewer costs more.
+    plain = replay_plan(source.runner, replace(plan, breakpoints=()))
+    fewer = replay_plan(source.runner, replace(plan, breakpoints=plan.breakpoints[1:]))
+    assert (plain.hit_tokens, plain.usd) != (bill.hit_tokens, bill.usd)
+    assert plain.hit_tokens == 0
+    assert plain.usd is not None
+    assert fewer.usd is not None
+    assert bill.usd is not None
+    assert bill.usd < fewer.usd < plain.usd

@@ -28,11 +28,10 @@ from codesmith_lab.sessions.section_history import (
     section_history,
 )
 from codesmith_lab.sessions.section_replay import (
-    bill_replay,
-    expected_usd,
     order_blocks,
     replay_exactly,
 )
+from codesmith_lab.sessions.section_source import SectionSource
 from codesmith_lab.sessions.turns import TurnRunner
 
 MODELS = ("deepseek-v3.2", "deepseek-v4-flash", "gpt-4o")
@@ -108,21 +107,22 @@ def test_tools_stand_first_where_the_provider_reads_them_first() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_replay_is_the_engine_s_on_the_clock_story(model: str) -> None:
     """Tools, outputs, a compaction and growing history: token for token in five orders."""
-    runner = runner_of(lab.samples.clock_story(), model)
-    history = section_history(runner)
+    laid = SectionSource(lab.samples.clock_story(), model).laid()
+    runner, history = laid.runner, laid.history
+    assert runner is not None
+    assert history is not None
     source = random.Random(model)
     movable = list(history.names[history.fixed_first :])
     for _ in range(5):
         names = [*history.names[: history.fixed_first], *movable]
         fast = history.replay(
-            history.positions(names), cache_units(runner.rule), runner.rule.match == "stored_units"
+            history.positions(names), cache_units(runner), runner.rule.match == "stored_units"
         )
         turns = runner.run(order_blocks(runner, names), exact=True)
         assert fast.total_tokens.tolist() == [t.prompt.total_tokens for t in turns]
         assert fast.matched_tokens.tolist() == [t.match.live_tokens for t in turns]
         assert fast.hit_tokens.tolist() == [t.match.hit_tokens for t in turns]
-        bill, exact = bill_replay(runner, history, fast), replay_exactly(runner, names)
-        assert (bill.hit_tokens, bill.usd) == (exact.hit_tokens, exact.usd)
+        assert laid.replayed_usd(fast) == replay_exactly(runner, names).usd
         source.shuffle(movable)
 
 
@@ -135,7 +135,7 @@ def test_the_replay_is_the_engine_s_on_made_sessions(law: str, model: str) -> No
     names = list(history.names)
     random.Random(law + model).shuffle(names)
     stored = runner.rule.match == "stored_units"
-    fast = history.replay(history.positions(names), cache_units(runner.rule), stored)
+    fast = history.replay(history.positions(names), cache_units(runner), stored)
     turns = runner.run(order_blocks(runner, names), exact=True)
     for mine, turn in zip(fast.matched_tokens.tolist(), turns, strict=True):
         assert abs(mine - turn.match.live_tokens) <= len(names)
@@ -195,11 +195,10 @@ def test_counts_of_several_sessions_are_pooled() -> None:
 
 
 def test_expected_dollars_are_prices_times_tokens() -> None:
-    runner = runner_of(section_session("independent", 5))
-    rates = runner.rates_of(4, 1000)
-    assert rates is not None
-    assert expected_usd(runner, 250.0, 1000.0) == (
-        (250 * rates.cache_read + 750 * rates.input) / 1_000_000
+    laid = SectionSource(section_session("independent", 5)).laid()
+    assert laid.rates is not None
+    assert laid.expected_usd(250.0, 1000.0) == (
+        (250 * laid.rates.cache_read + 750 * laid.rates.input) / 1_000_000
     )
 
 

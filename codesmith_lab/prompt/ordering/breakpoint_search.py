@@ -81,7 +81,8 @@ def _token_costs(kept: Floats, prices: ExplicitPrices) -> Floats:
     rows = []
     for life in prices.lives:
         write, read = float(life.write), float(prices.cache_read)
-        rows.append(write - life.alive * kept * (write - read))
+        # Of two lives that cost the same the one with the cheaper write wins.
+        rows.append(write - life.alive * kept * (write - read) + 1e-9 * write)
     return np.array(rows)
 
 
