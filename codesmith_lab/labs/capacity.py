@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Any
 
@@ -13,7 +13,7 @@ from codesmith_lab.capacity.observations import ObservationTable
 from codesmith_lab.capacity.simulation import Step, simulate
 from codesmith_lab.errors import LabError
 from codesmith_lab.labs import capacity_views as views
-from codesmith_lab.labs.capacity_costs import Bills, bills_view, formula_view, working_view
+from codesmith_lab.labs.capacity_costs import Bills
 from codesmith_lab.labs.capacity_settings import apply_values, groups_view, values_of
 from codesmith_lab.labs.capacity_state import DRAWN, REFERENCE, CapacityState
 from codesmith_lab.sessions.capacity_observations import Numbering
@@ -24,6 +24,7 @@ from codesmith_lab.widgets.capacity import CapacityWidget
 __all__ = ["CapacityLab"]
 
 _SETTLE_S = 0.4
+_PIECE_S = 0.01
 Handler = Callable[["CapacityLab", dict[str, Any]], None]
 
 
@@ -75,6 +76,7 @@ class CapacityLab(CapacityWidget):
         self._state = CapacityState(given, config or REFERENCE, rules or InterventionRules(), turns)
         self._compare = False
         self._settling: asyncio.TimerHandle | None = None
+        self._work: Iterator[dict[str, Any]] = iter(())
         self.groups = groups_view(REFERENCE, InterventionRules())
         self._open(source if isinstance(source, str) else self._state.names[0], model)
         self.observe(self._on_selected, "selected")
@@ -176,7 +178,10 @@ class CapacityLab(CapacityWidget):
         """Work the bill on screen out now; by itself it waits until the fingers rest."""
         if self._settling is not None:
             self._settling.cancel()
-        self._settle({})
+            self._settling = None
+        self._work = self._state.bill_views(self.selected, self.costs)
+        while self._go_on():
+            pass
 
     # -- what the widget sends -------------------------------------------------------------
 
@@ -247,19 +252,28 @@ class CapacityLab(CapacityWidget):
             self.settle()
             return
         if self._state.runner is not None:
-            self.costs = working_view(self.costs)
-        self._settling = loop.call_later(_SETTLE_S, self._settle, {})
+            self.costs = {**self.costs, "state": "working"}
+        self._work = self._state.bill_views(self.selected, self.costs)
+        self._settling = loop.call_later(_SETTLE_S, self._settle, loop)
 
-    @_shown
-    def _settle(self, change: dict[str, Any]) -> None:
-        self._settling = None
-        state, row = self._state, self.selected
-        if state.runner is None:
-            turn, tokens = int(state.table.turn_index[row]), state.history_tokens(row)
-            self.costs = formula_view(state.model, tokens, turn + 1, state.rules)
-        else:
-            request = state.request_of(row)
-            self.costs = bills_view(state.bills(), state.runner, request, state.rules)
+    def _settle(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One piece of the bill, and the next a moment later: sliders go first."""
+        more = self._go_on()
+        self._settling = loop.call_later(_PIECE_S, self._settle, loop) if more else None
+
+    def _go_on(self) -> bool:
+        """The next piece of the bill; whether there was one."""
+        try:
+            view = next(self._work, None)
+        except LabError as error:
+            self.error = str(error)
+            return False
+        except Exception as error:  # a timer has no other place to show it
+            self.error = f"The capacity lab failed: {type(error).__name__}: {error}"
+            return False
+        if view is not None:
+            self.costs = view
+        return view is not None
 
     # -- what the widget shows -------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from codesmith_lab.billing.models import resolve_model
@@ -20,7 +22,7 @@ from codesmith_lab.sessions.capacity_replay import (
 from codesmith_lab.sessions.capacity_rewrites import InterventionRules
 from codesmith_lab.sessions.turns import TurnRunner
 
-__all__ = ["Bills", "bills_view", "formula_view", "price_bills", "working_view"]
+__all__ = ["Bills", "bill_views", "formula_view", "price_bills"]
 
 Dict = dict[str, Any]
 Bills = dict[str, ControlledSession]
@@ -45,27 +47,64 @@ def price_bills(
     rules: InterventionRules,
     turns: Numbering,
     known: Bills,
-) -> Bills:
-    """The session under each setting; what is `known` is not replayed again."""
-    bills = dict(known)
-    if "reference" not in bills:
-        bills["reference"] = replay_controller(runner, reference, rules, turns)
-    if config == reference:
-        bills["tuned"] = bills["reference"]
-    elif "tuned" not in bills:
-        bills["tuned"] = replay_controller(runner, config, rules, turns)
-    return bills
+) -> Iterator[str]:
+    """Replay the session under each setting that is not `known` yet; gives the name of each."""
+    if "reference" not in known:
+        known["reference"] = replay_controller(runner, reference, rules, turns)
+        yield "reference"
+    if "tuned" not in known:
+        same = config == reference
+        known["tuned"] = (
+            known["reference"] if same else replay_controller(runner, config, rules, turns)
+        )
+        yield "tuned"
 
 
-def bills_view(bills: Bills, runner: TurnRunner, request: int, rules: InterventionRules) -> Dict:
-    """Bills, interventions and the sentence for the chosen turn."""
+def bill_views(
+    runner: TurnRunner,
+    bills: Bills,
+    pricing: Iterator[str],
+    request: int,
+    rules: InterventionRules,
+    shown: Dict,
+) -> Iterator[Dict]:
+    """The bill as it is worked out, piece by piece, so that a caller can do other things between.
+
+    pricing: from `price_bills`. request: the chosen turn, for its sentence. shown: what stands on
+        the screen, and stays until something newer is known.
+    """
+    view = {**shown, "state": "working"}
+    for _ in pricing:
+        yield view
+    tuned = bills["tuned"]
+    view = {
+        "state": "working",
+        "rows": _rows(bills, runner),
+        "items": [],
+        "sentence": "",
+        "notes": _notes(tuned),
+    }
+    yield view
+    view = {**view, "sentence": turn_sentence(runner, request, rules)}
+    yield view
+    for cost in islice(tuned.each(), _SHOWN):
+        view = {**view, "items": [*view["items"], _item(cost)]}
+        yield view
+    yield {**view, "state": "ready"}
+
+
+def _rows(bills: Bills, runner: TurnRunner) -> list[Dict]:
     tuned = bills["tuned"]
     off = tuned.off_usd
     recorded = sum(runner.prompt_of(i, None).total_tokens for i in range(len(tuned.turns)))
     rows = [_row("off", off, off, recorded, 0)]
     for name in ("reference", "tuned"):
         bill = bills[name]
-        rows.append(_row(name, bill.cost_usd, off, bill.input_tokens, len(bill.interventions)))
+        rows.append(_row(name, bill.cost_usd, off, bill.input_tokens, bill.count))
+    return rows
+
+
+def _notes(tuned: ControlledSession) -> list[str]:
     notes = [
         "Simulated: the messages after an intervention are taken as recorded. The curves show the "
         "session as recorded; here each intervention changes what is seen after it."
@@ -73,15 +112,9 @@ def bills_view(bills: Bills, runner: TurnRunner, request: int, rules: Interventi
     if tuned.superseded:
         turns = ", ".join(str(i + 1) for i in tuned.superseded[:5])
         notes.append(f"The session rewrote its own history at turn {turns}.")
-    if len(tuned.interventions) > _SHOWN:
-        notes.append(f"The first {_SHOWN} of {len(tuned.interventions)} interventions are shown.")
-    return {
-        "state": "ready",
-        "rows": rows,
-        "items": [_item(cost) for cost in tuned.interventions[:_SHOWN]],
-        "sentence": turn_sentence(runner, request, rules),
-        "notes": notes,
-    }
+    if tuned.count > _SHOWN:
+        notes.append(f"The first {_SHOWN} of {tuned.count} interventions are shown.")
+    return notes
 
 
 def _row(
@@ -139,13 +172,6 @@ def turn_sentence(runner: TurnRunner, request: int, rules: InterventionRules) ->
     if cost.pays_back_after is None and formula is not None and formula.requests is not None:
         sentence += f" By the formula it would after {formula.requests}."
     return sentence
-
-
-def working_view(shown: Dict) -> Dict:
-    """While a bill is being worked out; what is `shown` stays, marked."""
-    if shown["rows"]:
-        return {**shown, "state": "working"}
-    return {"state": "working", "rows": [], "items": [], "sentence": "", "notes": []}
 
 
 def formula_view(model: str, history_tokens: float, turn: int, rules: InterventionRules) -> Dict:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from codesmith_lab.capacity.observations import ObservationTable
 from codesmith_lab.capacity.shapes import SHAPES, drawn, synthetic
 from codesmith_lab.capacity.simulation import decide_all
 from codesmith_lab.errors import LabError
-from codesmith_lab.labs.capacity_costs import Bills, price_bills
+from codesmith_lab.labs.capacity_costs import Bills, bill_views, formula_view, price_bills
 from codesmith_lab.sessions.capacity_observations import (
     DEFAULT_WINDOW_TOKENS,
     Numbering,
@@ -108,7 +109,9 @@ class CapacityState:
             return False
         if rules != self.rules:
             self._bills = {}
-        self._bills.pop("tuned", None)
+        else:
+            # A new dictionary: a bill that is still being worked out keeps the old one.
+            self._bills = {k: bill for k, bill in self._bills.items() if k != "tuned"}
         self.config, self.rules = config, rules
         if self.runner is not None and max(8, config.profile_window) != max(8, self._window):
             # The messages that are counted reach back further with a longer window.
@@ -132,10 +135,21 @@ class CapacityState:
         """The session under the reference's settings and under these; empty without a session."""
         if self.runner is None:
             return {}
-        self._bills = price_bills(
-            self.runner, self.config, REFERENCE, self.rules, self.turns, self._bills
-        )
+        for _ in self._pricing(self.runner):
+            pass
         return dict(self._bills)
+
+    def bill_views(self, row: int, shown: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What the bill on screen becomes, piece by piece."""
+        if self.runner is None:
+            turn = int(self.table.turn_index[row])
+            yield formula_view(self.model, self.history_tokens(row), turn + 1, self.rules)
+            return
+        pricing, request = self._pricing(self.runner), self.request_of(row)
+        yield from bill_views(self.runner, self._bills, pricing, request, self.rules, shown)
+
+    def _pricing(self, runner: TurnRunner) -> Iterator[str]:
+        return price_bills(runner, self.config, REFERENCE, self.rules, self.turns, self._bills)
 
     def striking_row(self) -> int:
         """Where a person wants to look first: the first intervention, else the highest risk."""

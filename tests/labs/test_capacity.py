@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Any
 
@@ -281,3 +282,45 @@ def test_it_reads_as_text_where_widgets_do_not_run(session: Any) -> None:
     assert "controller off: $" in text
     assert "p_fail 0." in text
     assert "CapacityLab" in repr(CapacityLab())
+
+
+def test_the_bill_waits_until_the_fingers_rest_and_comes_in_pieces(session: Any) -> None:
+    """In a kernel there is a loop: a slider never waits for a bill, and a new one begins afresh."""
+
+    async def in_a_kernel() -> tuple[list[dict[str, Any]], CapacityLab]:
+        bench = CapacityLab(session, model="deepseek-v4-pro")
+        first = bench._settling
+        assert first is not None
+        assert bench.costs["state"] == "working"
+        ask(bench, 1, low_risk_max=0.2)
+        assert first.cancelled()
+        seen = []
+        while bench._settling is not None:
+            bench._settling.cancel()
+            bench._settle(asyncio.get_running_loop())
+            seen.append(bench.costs)
+        return seen, bench
+
+    seen, bench = asyncio.run(in_a_kernel())
+    at_once = CapacityLab(session, bench.config, "deepseek-v4-pro")
+    at_once.selected = bench.selected
+    assert bench.costs == at_once.costs
+    assert [view["state"] for view in seen[:-2]] == ["working"] * (len(seen) - 2)
+    items = [len(view["items"]) for view in seen]
+    assert items == sorted(items)
+    assert items[-1] == bench.bills["tuned"].count > 3
+    assert len(set(items)) == items[-1] + 1
+
+
+def test_a_bill_that_cannot_be_worked_out_is_told(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = CapacityLab(session)
+
+    def broken(*_: Any) -> Any:
+        raise LabError("no such prices")
+        yield
+
+    monkeypatch.setattr("codesmith_lab.labs.capacity_state.price_bills", broken)
+    bench.set(bias=1.0)
+    assert bench.error == "no such prices"
