@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from codesmith_lab.errors import InputError as InputError
     from codesmith_lab.errors import LabError as LabError
     from codesmith_lab.errors import UnknownModelError as UnknownModelError
+    from codesmith_lab.labs.capacity import CapacityLab as CapacityLab
+    from codesmith_lab.labs.capacity_sweep import CapacitySweep as CapacitySweep
     from codesmith_lab.labs.log_picker import LogPicker as LogPicker
     from codesmith_lab.labs.section_order import SectionOrderLab as SectionOrderLab
     from codesmith_lab.labs.workbench import Workbench as Workbench
@@ -62,6 +64,8 @@ _HOMES = {
     "Block": "prompt",
     "CapacityConfig": "capacity",
     "CapacityController": "capacity",
+    "CapacityLab": "labs.capacity",
+    "CapacitySweep": "labs.capacity_sweep",
     "CapacityObservation": "capacity",
     "FrozenPrefix": "zones",
     "InputError": "errors",

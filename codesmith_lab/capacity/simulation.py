@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from codesmith_lab.capacity.arrays import SnapshotArrays
 from codesmith_lab.capacity.config import CapacityConfig
 from codesmith_lab.capacity.controller import (
     ACTIONS,
@@ -20,11 +21,17 @@ from codesmith_lab.capacity.controller import (
     CapacityDecision,
     CapacitySnapshot,
 )
-from codesmith_lab.capacity.formulas import CapacityObservation, Phase
+from codesmith_lab.capacity.formulas import (
+    BANDS,
+    PHASES,
+    CapacityObservation,
+    Phase,
+    SlackProfile,
+)
 from codesmith_lab.capacity.observations import ObservationTable
 from codesmith_lab.errors import LabError
 
-__all__ = ["POINT_OF", "Step", "Trial", "simulate"]
+__all__ = ["POINT_OF", "Step", "Trial", "decide_all", "decision_text", "simulate"]
 
 POINT_OF: dict[Action, Phase] = {
     "targeted_context_refresh": "pre_turn",
@@ -62,20 +69,25 @@ class Step:
 
     def why(self) -> str:
         """What was wanted, what was done and what stood in the way, as one sentence."""
-        wanted, reason = self.decision.wanted, self.decision.reason
-        if self.futile:
-            name = _ACTION_NAMES[self.decision.action]
-            return f"Wanted {name}, did nothing: nothing would have become shorter ({reason})."
-        if self.held_back:
-            name = _ACTION_NAMES[self.decision.action]
-            point = _POINT_NAMES[POINT_OF[self.decision.action]]
-            return f"Wanted {name}, did nothing: it is only carried out {point} ({reason})."
-        told = REASONS.get(reason, reason)
-        if self.done != "no_intervention":
-            return f"Wanted {_ACTION_NAMES[wanted]} and did it: {told} ({reason})."
-        if wanted != "no_intervention":
-            return f"Wanted {_ACTION_NAMES[wanted]}, did nothing: {told} ({reason})."
-        return f"Wanted and did nothing: {told} ({reason})."
+        return decision_text(self.decision, self.done, self.futile)
+
+
+def decision_text(decision: CapacityDecision, done: Action, futile: bool = False) -> str:
+    """What was wanted, what was done and what stood in the way, as one sentence."""
+    wanted, reason = decision.wanted, decision.reason
+    told = REASONS.get(reason, reason)
+    if decision.action != done:
+        name = _ACTION_NAMES[decision.action]
+        if futile:
+            told = "nothing would have become shorter"
+        else:
+            told = f"it is only carried out {_POINT_NAMES[POINT_OF[decision.action]]}"
+        return f"Wanted {name}, did nothing: {told} ({reason})."
+    if done != "no_intervention":
+        return f"Wanted {_ACTION_NAMES[wanted]} and did it: {told} ({reason})."
+    if wanted != "no_intervention":
+        return f"Wanted {_ACTION_NAMES[wanted]}, did nothing: {told} ({reason})."
+    return f"Wanted and did nothing: {told} ({reason})."
 
 
 class Trial:
@@ -134,3 +146,37 @@ def simulate(config: CapacityConfig, table: ObservationTable) -> list[Step]:
             for row in range(start, end)
         ]
     return steps
+
+
+def decide_all(
+    config: CapacityConfig, table: ObservationTable, seen: SnapshotArrays
+) -> list[tuple[CapacityDecision, Action]]:
+    """Decision and what is carried out for every row, from `observe_all`: quick enough to follow a
+    slider. Equal to `simulate` wherever p_fail is no rounding error away from a threshold.
+    """
+    shared = {
+        (band, severe): CapacitySnapshot(0, 0.0, 0.0, 0.0, SlackProfile(), 0.0, name, severe)
+        for band, name in enumerate(BANDS)
+        for severe in (False, True)
+    }
+    keys = zip(seen.band.tolist(), seen.severe.tolist(), strict=True)
+    turns, fails = table.turn_index.tolist(), table.replay_fails.tolist()
+    posts, starts = table.post_tool.tolist(), frozenset(table.starts.tolist())
+    found: list[tuple[CapacityDecision, Action]] = []
+    controller, turn = CapacityController(config), -1
+    for row, key in enumerate(keys):
+        if row in starts:
+            controller, turn = CapacityController(config), -1
+        if turns[row] != turn:
+            turn = turns[row]
+            controller.mark_turn_start(turn)
+        # `decide` reads band and severity only, so that rows can share their snapshots.
+        decision = controller.decide(turn, shared[key])
+        done: Action = "no_intervention"
+        if POINT_OF.get(decision.action) == PHASES[posts[row]]:
+            done = decision.action
+            if done == "verify_with_tool_replay" and fails[row]:
+                controller.mark_replay_failed(turn)
+            controller.mark_intervention_applied(turn, done)
+        found.append((decision, done))
+    return found

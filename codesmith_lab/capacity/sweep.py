@@ -98,8 +98,10 @@ def sweep(
             done += size[0] * size[1]
             if progress is not None:
                 progress(done, total)
-            if cancel is not None and cancel.is_set() and done < total:
-                raise SweepCancelled(done, total)
+            if cancel is not None and cancel.is_set():
+                break
+    if done < total:
+        raise SweepCancelled(done, total)
     return _result(names, values, job, costs, [*formula, *decision], sums)
 
 

@@ -210,7 +210,7 @@ def break_even_map(ax: Axes, history_tokens: float = 50_000, fixed_tokens: float
     ratios, prices = np.linspace(0.0, 0.9, 46), np.geomspace(1.0, 100.0, 41)
     found = break_even_table(history_tokens, ratios, prices[:, None], fixed_tokens)
     levels = [1, 2, 5, 10, 20, 50, 100, 200, 500]
-    drawn = ax.contour(ratios, prices, np.maximum(found, 1e-3), levels=levels, cmap="cividis")
+    drawn = ax.contour(ratios, prices, np.maximum(found, 1e-3), levels=levels, colors=_BLUE)
     ax.clabel(drawn, fmt=lambda value: f"{value:g}")
     ax.set(xlabel="share that remains", ylabel="miss price over hit price", yscale="log")
     ax.set_title(f"requests until compacting {history_tokens:,.0f} tokens pays back")

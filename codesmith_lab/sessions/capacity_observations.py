@@ -134,7 +134,9 @@ class SessionObserver:
                 calls += seen.calls
                 results += seen.results
                 references |= seen.references
-        model = self.runner.session.requests[point.request].model or self.runner.model.name
+        # As sent, or the model that the session is looked at as; each has its own prior.
+        request = self.runner.session.requests[point.request]
+        model = self.runner.scope_of(request) or self.runner.model.name
         return CapacityObservation(
             point.turn_index,
             model,

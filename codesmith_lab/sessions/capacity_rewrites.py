@@ -17,8 +17,9 @@ from codesmith_lab.capacity.controller import Action
 from codesmith_lab.errors import LabError
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.capacity_observations import Message, SessionObserver, messages_of
+from codesmith_lab.sessions.turns import TurnRunner
 
-__all__ = ["InterventionRules", "Rewrite", "rewrite_history", "rewritten"]
+__all__ = ["InterventionRules", "Rewrite", "RewrittenHistory", "rewrite_history"]
 
 SummaryCall = Literal["none", "cached", "fresh"]
 
@@ -78,7 +79,59 @@ class Rewrite:
     summary: tuple[Block, ...]
 
 
-def rewritten(blocks: Sequence[Block], rewrite: Rewrite) -> tuple[Block, ...] | None:
+class RewrittenHistory:
+    """A session with rewrites in force, request by request.
+
+    rewrites: in the order of their requests. superseded: requests whose own agent had made
+    something else of the history, so that earlier rewrites are void from there.
+    """
+
+    def __init__(self, runner: TurnRunner, shared: RewrittenHistory | None = None) -> None:
+        self.runner = runner
+        self.rewrites: list[Rewrite] = []
+        self.superseded: list[int] = []
+        self._void = 0
+        # What a rewrite makes of a request does not depend on the other rewrites.
+        self._known: dict[tuple[int, int], tuple[Block, ...] | None] = (
+            {} if shared is None else shared._known
+        )
+
+    def blocks(self, request: int) -> tuple[Block, ...] | None:
+        """A request as the newest rewrite has it; None where it is as recorded."""
+        for rewrite in reversed(self.rewrites[self._void :]):
+            if rewrite.request <= request:
+                key = (request, id(rewrite))
+                if key not in self._known:
+                    recorded = self.runner.session.requests[request].blocks
+                    self._known[key] = _rewritten(recorded, rewrite)
+                return self._known[key]
+        return None
+
+    def enter(self, request: int) -> None:
+        """From here on, rewrites that this request no longer fits are void."""
+        live = sum(rewrite.request <= request for rewrite in self.rewrites)
+        if live > self._void and self.blocks(request) is None:
+            self._void = live
+            self.superseded.append(request)
+
+    def changed(self, first: int) -> dict[int, tuple[Block, ...]]:
+        """What each request sends from `first` on, where it is not as recorded."""
+        found: dict[int, tuple[Block, ...]] = {}
+        for request in range(first, len(self.runner.session.requests)):
+            self.enter(request)
+            blocks = self.blocks(request)
+            if blocks is not None:
+                found[request] = blocks
+        return found
+
+    def upto(self, count: int) -> RewrittenHistory:
+        """The same session under the first rewrites only."""
+        history = RewrittenHistory(self.runner, self)
+        history.rewrites = self.rewrites[:count]
+        return history
+
+
+def _rewritten(blocks: Sequence[Block], rewrite: Rewrite) -> tuple[Block, ...] | None:
     """A recorded request with a rewrite applied; None where it no longer fits."""
     messages = messages_of(blocks)
     size = len(rewrite.covered)
@@ -96,7 +149,7 @@ def rewritten(blocks: Sequence[Block], rewrite: Rewrite) -> tuple[Block, ...] | 
 def _same(one: Message, other: Message) -> bool:
     """The same message, whatever zone it stands in by now."""
     return len(one) == len(other) and all(
-        (a.role, a.kind, a.text) == (b.role, b.kind, b.text)
+        a is b or (a.role, a.kind, a.text) == (b.role, b.kind, b.text)
         for a, b in zip(one, other, strict=True)
     )
 

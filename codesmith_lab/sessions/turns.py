@@ -83,6 +83,13 @@ class Checkpoint:
     turns: list[Turn]
 
 
+def _forked(start: Checkpoint | None) -> Checkpoint:
+    if start is None:
+        return Checkpoint(0, {}, [])
+    forks = {scope: index.fork() for scope, index in start.indexes.items()}
+    return Checkpoint(start.at, forks, list(start.turns))
+
+
 class TurnRunner:
     """Plays a session under one model's tokenizer, cache rule and prices.
 
@@ -143,17 +150,24 @@ class TurnRunner:
         prompt = self.table.vary(self._prompts[index], self._kept(index, blocks))
         return self.table.exact(prompt) if exact else prompt
 
-    def checkpoint(self, at: int, known: Sequence[Turn] = ()) -> Checkpoint:
+    def checkpoint(
+        self,
+        at: int,
+        known: Sequence[Turn] = (),
+        start: Checkpoint | None = None,
+        blocks: Mapping[int, Sequence[Block]] | None = None,
+    ) -> Checkpoint:
         """Play the session as it is up to turn `at` (exclusive).
 
         `known` are turns of the unedited session, kept as they are: what was worked out for them
-        stays good.
+        stays good. `start` is an earlier checkpoint to go on from, left as it was; turns named in
+        `blocks` send those instead.
         """
-        start = Checkpoint(0, {}, [])
-        self._play(start, at, {}, exact=False, settings={})
-        start.at = at
-        start.turns[: len(known)] = known[:at]
-        return start
+        state = _forked(start)
+        self._play(state, at, blocks or {}, exact=blocks is not None, settings={})
+        state.at = at
+        state.turns[: len(known)] = known[:at]
+        return state
 
     def run(
         self,
@@ -166,10 +180,7 @@ class TurnRunner:
 
         `start` is a checkpoint at or before the first changed turn and is left as it was.
         """
-        state = Checkpoint(0, {}, [])
-        if start is not None:
-            forks = {scope: index.fork() for scope, index in start.indexes.items()}
-            state = Checkpoint(start.at, forks, list(start.turns))
+        state = _forked(start)
         self._play(state, len(self.session.requests), blocks or {}, exact, settings or {})
         return state.turns
 

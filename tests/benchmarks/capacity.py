@@ -18,6 +18,7 @@ from codesmith_lab.capacity.arrays import observe_all
 from codesmith_lab.capacity.observations import ObservationTable
 from codesmith_lab.capacity.simulation import simulate
 from codesmith_lab.capacity.sweep import sweep
+from codesmith_lab.labs.capacity import CapacityLab
 
 REFERENCE_NS = (210, 350)
 WANTED_M_PER_MINUTE = 60
@@ -72,6 +73,16 @@ def main() -> None:
     print(f"  scalar form: {seconds(scalar)[0] / 500 * 1e9:.0f}")
     decided_ms = seconds(lambda: simulate(config, one))[0] * 1e3
     print(f"  500 observations with decisions, scalar: {decided_ms:.1f} ms")
+
+    bench = CapacityLab(one)
+    seq = iter(range(1, 1000))
+
+    def slide() -> None:
+        number = next(seq)
+        values = {**bench.values, "bias": -1 + number / 100}
+        bench.asked = {"seq": number, "values": values}
+
+    print(f"  a slider of the lab, the kernel's share: {seconds(slide)[0] * 1e3:.1f} ms")
 
     print("\nsweeps with decisions and throttles, two processes, million steps a minute (median)")
     grids = {

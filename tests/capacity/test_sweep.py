@@ -18,7 +18,7 @@ from codesmith_lab.capacity import CapacityConfig
 from codesmith_lab.capacity.arrays import observe_all
 from codesmith_lab.capacity.observations import ObservationTable, join_tables
 from codesmith_lab.capacity.shapes import SHAPES, draw_labels, drawn, synthetic
-from codesmith_lab.capacity.simulation import Step, simulate
+from codesmith_lab.capacity.simulation import Step, decide_all, simulate
 from codesmith_lab.capacity.sweep import sweep
 from codesmith_lab.capacity.sweep_result import SweepCancelled, SweepCosts
 from codesmith_lab.errors import LabError
@@ -195,6 +195,16 @@ def test_a_cancelled_sweep_stops_and_says_where(n_jobs: int | None) -> None:
     assert told == [caught.value.done]
     assert 0 < caught.value.done < caught.value.total == 1200
     assert equal(sweep(busy_table(), WIDE, BUSY, n_jobs=n_jobs), sweep(busy_table(), WIDE, BUSY))
+    with pytest.raises(SweepCancelled, match="stopped after 0 of 1,200 configurations"):
+        sweep(busy_table(), WIDE, BUSY, cancel=cancel, n_jobs=n_jobs)
+    cancel.clear()
+
+    def late(done: int, total: int) -> None:
+        if done == total:
+            cancel.set()
+
+    whole = sweep(busy_table(), WIDE, BUSY, progress=late, cancel=cancel, n_jobs=n_jobs)
+    assert equal(whole, sweep(busy_table(), WIDE, BUSY))
 
 
 def test_without_joblib_one_process_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,3 +302,14 @@ def test_a_step_says_what_was_wanted_and_what_stood_in_the_way() -> None:
     assert any("Wanted a replan and did it" in word for word in words)
     assert any("the last replan was too few turns ago" in word for word in words)
     assert any("only carried out after a tool" in word for word in words)
+
+
+@pytest.mark.parametrize("low", [0.05, 0.3, 0.5])
+def test_the_quick_decisions_are_the_clear_ones(low: float) -> None:
+    table = busy_table()
+    for enabled in (True, False):
+        config = BUSY.with_values(low_risk_max=low, max_replay_per_turn=2, enabled=enabled)
+        steps = simulate(config, table)
+        quick = decide_all(config, table, observe_all(config, table))
+        assert quick == [(step.decision, step.done) for step in steps]
+        assert enabled == any(done != "no_intervention" for _, done in quick)
