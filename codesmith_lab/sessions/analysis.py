@@ -160,6 +160,6 @@ def report_of(
     if redact:
         wires = tuple(map(masked_wire, wires))
     rows = tuple(reconcile(turns, sent, rule.step_tokens, runner.tokenizer.exact))
-    findings = collect_findings(sent, turns, breaks, wires, rows, rule)
+    findings = collect_findings(sent, turns, breaks, wires, rows, rule, runner.tokenizer.exact)
     own = None if requests is None else tuple(requests)
     return Report(runner, tuple(turns), tuple(breaks), tuple(findings), None, wires, rows, own)

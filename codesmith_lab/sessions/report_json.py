@@ -60,6 +60,7 @@ def report_json(report: Report) -> dict[str, Any]:
                 "tokens": f.tokens,
                 "cost_usd": money(f.cost_usd),
                 "certainty": f.certainty,
+                "basis": f.basis,
                 "intended": f.intended,
                 "given_up_tokens": f.given_up_tokens,
                 "read_again_tokens": f.read_again_tokens,

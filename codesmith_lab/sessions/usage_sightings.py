@@ -165,6 +165,7 @@ def unexplained(
             lost_usd(turn, missing),
             "possible",
             remark=remark,
+            measured=True,
         )
     ]
 
@@ -236,9 +237,9 @@ def _compared(before: Request, request: Request, turn: Turn, lives_s: float) -> 
         return None
     # An answer that never came left an entry that was never readable: a retry, no expiry.
     aborted = was.output_tokens == 0
-    sighting = Sighting(
-        "server_side", "", "", request.index, lost, lost_usd(turn, lost), "possible"
-    )
+    usd = lost_usd(turn, lost)
+    place = ("server_side", "", "", request.index)
+    sighting = Sighting(*place, lost, usd, "possible", measured=True)
     gap_s = None
     if before.time is not None and request.time is not None:
         gap_s = (request.time - before.time).total_seconds()

@@ -368,5 +368,5 @@ def test_the_findings_are_plain_json() -> None:
         {"messages": [system(f"Now 10:00:04.{S(3000)}"), HI]},
     )
     found = json.loads(json.dumps(report.to_json()))["findings"][0]
-    assert found["class"] == "volatile_timestamp"
+    assert (found["class"], found["basis"]) == ("volatile_timestamp", "simulated")
     assert found["request_indices"] == [1]
