@@ -145,7 +145,9 @@ def _of_rules(
         return []
     request = requests[turn.index]
     slack = tolerance(rule.step_tokens, turn.prompt.total_tokens)
-    found = on_breakpoints(turn, turns, rule)
+    # A refusal that the log itself records is no news of the cache.
+    recorded = request.status is not None and request.status >= 400
+    found = [] if recorded else on_breakpoints(turn, turns, rule)
     found += on_rules(request, turn, requests, turns)
     found += on_scope(turn, turns, requests, rule)
     found += on_settings(turn, requests, rule, slack)

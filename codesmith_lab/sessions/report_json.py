@@ -74,7 +74,9 @@ def report_json(report: Report) -> dict[str, Any]:
         "remedies": [_remedy(r) for r in report.remedies_list],
         "plan": [_remedy(r) for r in report.plan_list],
         "calibrated": report.calibrated,
-        "skipped": [{"line": s.line, "reason": s.reason} for s in runner.session.skipped],
+        "skipped": [
+            {"line": s.line, "reason": s.reason, "file": s.file} for s in runner.session.skipped
+        ],
         "notes": report.notes(),
     }
 
