@@ -53,7 +53,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_analyze(analyze: argparse.ArgumentParser) -> None:
-    analyze.add_argument("files", nargs="+", help="logs of requests, or folders of logs")
+    analyze.add_argument(
+        "files", nargs="+", help="logs or folders of logs, as one session; - for standard input"
+    )
+    analyze.add_argument("--each", action="store_true", help="a report for each log by itself")
     analyze.add_argument("--model", help="analyse as if this model had served every request")
     analyze.add_argument("--rules", help="a cache rule by its id, in place of the model's own")
     analyze.add_argument(
@@ -63,7 +66,7 @@ def _add_analyze(analyze: argparse.ArgumentParser) -> None:
         metavar="TOML",
         help="add or change cache rules from a file; may be given several times",
     )
-    analyze.add_argument("--format", help="openai-chat or anthropic-messages; found out if absent")
+    analyze.add_argument("--format", help="a format of logs, e.g. openai-chat; found out if absent")
     form = analyze.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--markdown", action="store_true", help="print a Markdown report")
@@ -111,7 +114,9 @@ def _analyze(options: argparse.Namespace, out: TextIO) -> int:
     for path in options.rules_file:
         load_rules(path)
     classes = check_classes(options.fail_on)
-    batch = read_all(options.files, options.model, options.rules, options.format, options.redact)
+    batch = read_all(
+        options.files, options.model, options.rules, options.format, options.redact, options.each
+    )
     _print(options, batch, out)
     for read in batch.reads:
         several = len(batch.reads) > 1
@@ -120,7 +125,9 @@ def _analyze(options: argparse.Namespace, out: TextIO) -> int:
         elif skipped := read.report.runner.session.skipped:
             lines = "1 line" if len(skipped) == 1 else f"{len(skipped)} lines"
             place = f" of {read.name}" if several else ""
-            _say(f"skipped {lines}{place}; line {skipped[0].line}: {skipped[0].reason}")
+            first = skipped[0]
+            file = f" of {first.file}" if first.file else ""
+            _say(f"skipped {lines}{place}; line {first.line}{file}: {first.reason}")
     failures = batch.failures(classes, options.max_repaid_usd)
     for failure in failures:
         _say(failure)
@@ -133,7 +140,7 @@ def _print(options: argparse.Namespace, batch: Batch, out: TextIO) -> None:
 
     reports = batch.reports
     if options.json:
-        found = batch.to_json() if len(batch.reads) > 1 else reports[0].to_json()
+        found = batch.to_json() if options.each else reports[0].to_json()
         json.dump(found, out, ensure_ascii=True, indent=1)
         out.write("\n")
     elif options.html:

@@ -46,8 +46,10 @@ def make_runner(session: Session, model: str | None = None, rules: str | None = 
     as_sent = model is None
     known: dict[str, tuple[ModelInfo, CacheRule]] = {"": (info, rule)}
 
+    place = _places(session) if as_sent else {}
+
     def scope(request: Request) -> str:
-        return request.model if as_sent else name
+        return place[request.index] if as_sent else name
 
     def own(request: Request) -> tuple[ModelInfo, CacheRule]:
         if not as_sent:
@@ -57,6 +59,23 @@ def make_runner(session: Session, model: str | None = None, rules: str | None = 
         return known[request.model]
 
     return TurnRunner(session, info, rule, scope, _price_date(session), own)
+
+
+def _places(session: Session) -> dict[int, str]:
+    """Names the cache of each request: provider, account and model as far as the log says.
+
+    Where the log names one provider or account only, requests without one are taken to be its:
+    what is not known parts no caches.
+    """
+    scopes = [request.scope for request in session.requests]
+    providers = {scope.provider for scope in scopes if scope.provider}
+    accounts = {scope.account for scope in scopes if scope.account}
+    provider = next(iter(providers)) if len(providers) == 1 else ""
+    account = next(iter(accounts)) if len(accounts) == 1 else ""
+    return {
+        r.index: "\0".join((r.scope.provider or provider, r.scope.account or account, r.model))
+        for r in session.requests
+    }
 
 
 def _own_of(
@@ -160,6 +179,6 @@ def report_of(
     if redact:
         wires = tuple(map(masked_wire, wires))
     rows = tuple(reconcile(turns, sent, rule.step_tokens, runner.tokenizer.exact))
-    findings = collect_findings(sent, turns, breaks, wires, rows, rule)
+    findings = collect_findings(sent, turns, breaks, wires, rows, rule, runner.tokenizer.exact)
     own = None if requests is None else tuple(requests)
     return Report(runner, tuple(turns), tuple(breaks), tuple(findings), None, wires, rows, own)

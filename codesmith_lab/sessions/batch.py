@@ -14,10 +14,10 @@ from codesmith_lab.sessions.finding_text import CLASSES
 from codesmith_lab.sessions.load import load
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.report_json import money, report_json
+from codesmith_lab.sessions.sources import log_files
 
 __all__ = ["Batch", "Read", "check_classes", "logs_in", "read_all"]
 
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".har", ".yaml", ".yml", ".gz", ".zst")
 _SURE = ("certain", "likely")
 
 
@@ -118,17 +118,16 @@ def check_classes(given: Iterable[str]) -> list[str]:
 
 
 def logs_in(path: str) -> list[str]:
-    """The logs that a path stands for: itself, or a folder's, deep and by name."""
-    folder = Path(path)
+    """The logs that a path stands for: itself, or those in a folder. Raises InputError for none."""
     try:
-        if not folder.is_dir():
+        if not Path(path).is_dir():
             return [path]
-        found = [p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file()]
+        found, _ = log_files(Path(path))
     except (OSError, ValueError) as error:
         raise InputError(f"it cannot be read ({error})", path) from None
     if not found:
-        raise InputError(f"the folder holds no log ({', '.join(SUFFIXES)})", path)
-    return [str(p) for p in sorted(found)]
+        raise InputError("this folder holds no log", path)
+    return [str(file) for file in found]
 
 
 def read_all(
@@ -137,11 +136,16 @@ def read_all(
     rules: str | None = None,
     format: str | None = None,
     redact: bool = False,
+    each: bool = False,
 ) -> Batch:
-    """Analyse every log. One log alone that cannot be read raises; of several it is counted.
+    """Analyse logs: all as one session, since they meet the same caches, or each for itself.
 
-    Raises LabError when none can be read.
+    Of several that are read each for itself, those that cannot be read are counted. Raises LabError
+    when none can be read.
     """
+    if not each:
+        session = load(paths[0] if len(paths) == 1 else list(paths), format)
+        return Batch((Read(session.name, analyze(session, model, rules, redact)),))
     logs = [log for path in paths for log in logs_in(path)]
     reads: list[Read] = []
     for number, log in enumerate(logs, start=1):
@@ -150,8 +154,6 @@ def read_all(
             report = analyze(load(log, format), model, rules, redact)
             reads.append(Read(name, report))
         except LabError as error:
-            if len(logs) == 1:
-                raise
             reads.append(Read(name, None, "not shown" if redact else str(error)))
     if not any(read.report for read in reads):
         raise LabError(f"none of {len(logs)} logs can be read; the first: {reads[0].reason}")

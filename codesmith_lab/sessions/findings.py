@@ -53,6 +53,8 @@ class Finding:
     also: what else changed on the same requests, behind it: "section: class".
     request_indices: every request that shows it.
     causes: (class, zone, block) of it and of all that was listed under it.
+    basis: where its tokens come from: "reported" counters, "simulated" by the rules from exact
+        tokens, or "estimated" where the tokenizer is no exact one.
     """
 
     cls: str
@@ -71,6 +73,7 @@ class Finding:
     also: tuple[str, ...] = ()
     request_indices: tuple[int, ...] = ()
     causes: tuple[tuple[str, str, str], ...] = ()
+    basis: str = "simulated"
 
 
 def collect_findings(
@@ -80,11 +83,12 @@ def collect_findings(
     wires: Sequence[WireDifference | None] = (),
     rows: Sequence[Reconciled | None] = (),
     rule: CacheRule | None = None,
+    exact: bool = True,
 ) -> list[Finding]:
     """Findings of a run, faults before what is intended, the costliest first.
 
     wires, rows: differences on the wire and the reconciliation, one a request, or none at all.
-    rule: the cache rule; without it only bytes and counters speak.
+    rule: the cache rule; without it only bytes and counters speak. exact: tokens are the model's.
     """
     seen: list[Sighting] = []
     for turn, broken in zip(turns, breaks, strict=True):
@@ -98,7 +102,7 @@ def collect_findings(
     groups: dict[tuple[str, str, str], list[Sighting]] = {}
     for sighting in seen:
         groups.setdefault((sighting.cls, sighting.zone, sighting.block), []).append(sighting)
-    findings = [_finding(_refined(group, requests), turns) for group in groups.values()]
+    findings = [_finding(_refined(group, requests), turns, exact) for group in groups.values()]
     return sorted(
         findings,
         key=lambda f: (
@@ -141,7 +145,9 @@ def _of_rules(
         return []
     request = requests[turn.index]
     slack = tolerance(rule.step_tokens, turn.prompt.total_tokens)
-    found = on_breakpoints(turn, turns, rule)
+    # A refusal that the log itself records is no news of the cache.
+    recorded = request.status is not None and request.status >= 400
+    found = [] if recorded else on_breakpoints(turn, turns, rule)
     found += on_rules(request, turn, requests, turns)
     found += on_scope(turn, turns, requests, rule)
     found += on_settings(turn, requests, rule, slack)
@@ -194,7 +200,7 @@ def _follows_time(group: Sequence[Sighting], requests: Sequence[Request]) -> boo
     return False
 
 
-def _finding(group: Sequence[Sighting], turns: Sequence[Turn]) -> Finding:
+def _finding(group: Sequence[Sighting], turns: Sequence[Turn], exact: bool) -> Finding:
     first = group[0]
     costs = [s.cost_usd for s in group if s.cost_usd is not None]
     tokens = sum(s.tokens for s in group)
@@ -225,6 +231,7 @@ def _finding(group: Sequence[Sighting], turns: Sequence[Turn]) -> Finding:
         tuple(dict.fromkeys(text for s in group for text in s.also))[:_MOST_ALSO],
         tuple(s.request for s in group),
         tuple(dict.fromkeys(cause for s in group for cause in _causes(s))),
+        "reported" if first.measured else "simulated" if exact else "estimated",
     )
     return replace(finding, message=_message(finding, group))
 

@@ -62,7 +62,7 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None) -> 
     reader = LogReader(_format(format, shown))
     if not paths:
         raise InputError("no file was named")
-    name = Path(paths[0]).name if len(paths) == 1 else shown
+    name = (Path(paths[0]).name or shown) if len(paths) == 1 else shown
     if len(paths) == 1 and str(paths[0]) == "-":
         reader.add(sys.stdin.buffer, "standard input")
         return reader.session("standard input", "standard input")

@@ -51,7 +51,8 @@ def reconcile(
     rows: list[Reconciled | None] = []
     for turn, request in zip(turns, requests, strict=True):
         usage, total = request.usage, turn.prompt.total_tokens
-        if usage is None or usage.cache_read_tokens is None or not request.blocks or not total:
+        whole = request.content == "whole" and total
+        if usage is None or usage.cache_read_tokens is None or not whole:
             rows.append(None)
             continue
         read = turn.match.hit_tokens

@@ -26,9 +26,10 @@ body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70re
   padding: 0 1rem; }}
 table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left;
-  vertical-align: top; overflow-wrap: anywhere; }}
+  vertical-align: top; overflow-wrap: break-word; }}
 th {{ background: var(--soft); }}
 .n {{ text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }}
+main {{ overflow-x: auto; }}
 figure {{ margin: 1rem 0; overflow-x: auto; }}
 .hit {{ fill: #2a9d8f; }} .new {{ fill: #4a6fa5; }} .repaid {{ fill: url(#stripes); }}
 .rounding {{ fill: #9aa0a6; }} .expired {{ fill: #b08900; }} .unmarked {{ fill: #8e6bbf; }}

@@ -60,6 +60,7 @@ def report_json(report: Report) -> dict[str, Any]:
                 "tokens": f.tokens,
                 "cost_usd": money(f.cost_usd),
                 "certainty": f.certainty,
+                "basis": f.basis,
                 "intended": f.intended,
                 "given_up_tokens": f.given_up_tokens,
                 "read_again_tokens": f.read_again_tokens,
@@ -73,7 +74,9 @@ def report_json(report: Report) -> dict[str, Any]:
         "remedies": [_remedy(r) for r in report.remedies_list],
         "plan": [_remedy(r) for r in report.plan_list],
         "calibrated": report.calibrated,
-        "skipped": [{"line": s.line, "reason": s.reason} for s in runner.session.skipped],
+        "skipped": [
+            {"line": s.line, "reason": s.reason, "file": s.file} for s in runner.session.skipped
+        ],
         "notes": report.notes(),
     }
 

@@ -80,7 +80,7 @@ def _findings(report: Report) -> Table:
             f.cls,
             f"{f.tokens:,}",
             "" if f.cost_usd is None else dollars(f.cost_usd, 5),
-            f.certainty + (", intended" if f.intended else ""),
+            f"{f.certainty}, {f.basis}" + (", intended" if f.intended else ""),
             visible(f.message),
             visible("; ".join(f.also)),
         )

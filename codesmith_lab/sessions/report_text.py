@@ -110,7 +110,8 @@ def _finding_line(report: Report, at: int) -> str:
         "",
     )
     also = f"; behind it: {', '.join(map(visible, finding.also))}" if finding.also else ""
-    return f"{finding.cls}{cost}: {visible(finding.message)} ({finding.certainty}{where}{also})"
+    sure = f"{finding.certainty}, {finding.basis}"
+    return f"{finding.cls}{cost}: {visible(finding.message)} ({sure}{where}{also})"
 
 
 def _section(title: str, rows: Sequence[str]) -> list[str]:

@@ -185,8 +185,10 @@ def _scope(call: Call, model: str, settings: Mapping[str, Any]) -> Scope:
     session = call.session
     for key in _SESSION_KEYS:
         session = session or text_of(settings.get(key))
+    # A gateway says in its response who served the request.
+    provider = call.provider or text_of(_answer(call).get("provider"))
     return Scope(
-        call.provider.lower(),
+        provider.lower(),
         model,
         call.account,
         call.cache_key or next(filter(None, given), ""),

@@ -39,7 +39,7 @@ class Sighting:
     """One cause on one request; the fields are those of `Finding`.
 
     remark: more than the class says, for the message. also: what else changed, in words.
-    event: the difference itself; behind: the further ones.
+    event: the difference itself; behind: the further ones. measured: the tokens are from counters.
     """
 
     cls: str
@@ -56,6 +56,7 @@ class Sighting:
     also: tuple[str, ...] = ()
     event: Event | None = None
     behind: tuple[Event, ...] = ()
+    measured: bool = False
 
 
 def lost_usd(turn: Turn, tokens: int, cause: int | None = None) -> Decimal | None:
@@ -209,6 +210,7 @@ def weighed(request: Request, turn: Turn, sighting: Sighting, slack: int) -> Sig
             certainty="likely",
             at_risk_tokens=0,
             remark=_joined(sighting.remark, more),
+            measured=True,
         )
     return replace(
         sighting, at_risk_tokens=0, remark=_joined(sighting.remark, "usage shows no loss")

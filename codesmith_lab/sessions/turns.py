@@ -260,6 +260,8 @@ class TurnRunner:
             # Settings that were changed count the blocks as they are sent.
             carry_markers(markers, request.blocks, now) if as_recorded else markers,
         )
+        if request.status is not None and request.status >= 400:
+            plan = replace(plan, refused=f"HTTP {request.status}, as the log says")
         found = (rule, scope, plan)
         if blocks is None and as_recorded:
             self._plans[request.index] = found

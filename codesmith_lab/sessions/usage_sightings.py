@@ -27,17 +27,12 @@ _SETTINGS: Mapping[str, str] = {
 # No loss is documented there (OpenAI's cookbook recommends allowed_tools for this very reason).
 _HARMLESS = {"openai": ("tool_choice",)}
 _SERVER_SIDE = ("anthropic",)
-_KEYS = ("prompt_cache_key", "user_id", "cache_salt")
 
 
 def _scope(request: Request) -> tuple[str, str, str]:
     """Provider, account and cache key as far as the log says."""
-    scope = getattr(request, "scope", None)
-    if scope is not None:
-        return scope.provider, scope.account, scope.cache_key
-    settings = request.settings
-    named = next((settings[k] for k in _KEYS if isinstance(settings.get(k), str)), "")
-    return "", "", named
+    scope = request.scope
+    return scope.provider, scope.account, scope.cache_key
 
 
 def on_scope(
@@ -77,7 +72,7 @@ def _parted(request: Request, other: Request, rule: CacheRule) -> tuple[str, str
     mine, theirs = _scope(request), _scope(other)
     if mine[0] != theirs[0] and mine[0] and theirs[0]:
         return "provider_change", f"from {theirs[0]} to {mine[0]}"
-    if mine[1] != theirs[1]:
+    if mine[1] != theirs[1] and mine[1] and theirs[1]:
         return "routing", "it was sent with another account's key"
     for name in rule.scope_fields:
         if setting_at(request.settings, name) != setting_at(other.settings, name):
@@ -165,6 +160,7 @@ def unexplained(
             lost_usd(turn, missing),
             "possible",
             remark=remark,
+            measured=True,
         )
     ]
 
@@ -172,7 +168,7 @@ def unexplained(
 def on_counters(request: Request) -> list[Sighting]:
     """What is wrong with the counters themselves."""
     found = []
-    usage, flags = request.usage, set(getattr(request, "flags", ()))
+    usage, flags = request.usage, set(request.flags)
     if usage is not None:
         parts = (
             usage.cache_read_tokens,
@@ -236,9 +232,9 @@ def _compared(before: Request, request: Request, turn: Turn, lives_s: float) -> 
         return None
     # An answer that never came left an entry that was never readable: a retry, no expiry.
     aborted = was.output_tokens == 0
-    sighting = Sighting(
-        "server_side", "", "", request.index, lost, lost_usd(turn, lost), "possible"
-    )
+    usd = lost_usd(turn, lost)
+    place = ("server_side", "", "", request.index)
+    sighting = Sighting(*place, lost, usd, "possible", measured=True)
     gap_s = None
     if before.time is not None and request.time is not None:
         gap_s = (request.time - before.time).total_seconds()

@@ -127,7 +127,7 @@ def test_a_useless_file_is_one_sentence(tmp_path: Path, content: bytes, says: st
 
 def test_a_folder_and_a_missing_file_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    assert "the folder holds no log" in one_line_error(run("analyze", "folder", folder=tmp_path))
+    assert "this folder holds no log" in one_line_error(run("analyze", "folder", folder=tmp_path))
     assert "gone: there is no" in one_line_error(run("analyze", "gone", folder=tmp_path))
 
 

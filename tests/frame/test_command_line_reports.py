@@ -36,19 +36,31 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_folder_is_all_its_logs(logs: Path) -> None:
+def test_a_folder_is_one_session(logs: Path) -> None:
+    """Logs of one place meet the same caches."""
     done = run("analyze", ".", "--json", folder=logs)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert found["totals"]["requests"] == 41
+    assert {s["file"] for s in found["skipped"]} >= {"bad.jsonl"}
+    assert done.stderr.startswith("codesmith-lab: skipped ")
+    two = run("analyze", "deep/story.jsonl", "one.jsonl", "--json", folder=logs)
+    assert json.loads(two.stdout)["totals"] == found["totals"]
+
+
+def test_each_log_by_itself(logs: Path) -> None:
+    done = run("analyze", ".", "--json", "--each", folder=logs)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
     assert [r["file"] for r in found["reports"]] == ["deep/story.jsonl", "one.jsonl"]
-    assert [r["file"] for r in found["unread"]] == ["bad.jsonl"]
+    assert {r["file"] for r in found["unread"]} == {"bad.jsonl", "notes.txt"}
     assert found["totals"]["requests"] == 41
     assert "bad.jsonl was left out" in done.stderr
 
 
 @pytest.mark.parametrize(("form", "sign"), [("--markdown", "# story"), ("--html", "<!doctype")])
 def test_reports_for_people(logs: Path, form: str, sign: str) -> None:
-    done = run("analyze", "deep/story.jsonl", "one.jsonl", form, folder=logs)
+    done = run("analyze", "deep/story.jsonl", "one.jsonl", form, "--each", folder=logs)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(sign)
     assert "one" in done.stdout
@@ -75,10 +87,11 @@ def test_limits_are_exit_statuses(logs: Path, limits: list[str], status: int) ->
 
 
 def test_redaction_hides_names_on_both_streams(logs: Path) -> None:
-    done = run("analyze", ".", "--redact", folder=logs)
-    assert done.returncode == 0
-    for word in ("environment", "story.jsonl", "oops", "bad.jsonl"):
-        assert word not in done.stdout + done.stderr
+    for more in ([], ["--each"]):
+        done = run("analyze", ".", "--redact", *more, folder=logs)
+        assert done.returncode == 0
+        for word in ("environment", "story.jsonl", "oops", "bad.jsonl"):
+            assert word not in done.stdout + done.stderr
 
 
 def test_diff(logs: Path) -> None:

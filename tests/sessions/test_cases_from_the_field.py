@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+import codesmith_lab as lab
+
 from .finding_logs import S, assistant, classes, only, report_of, system, tool, user
 
 HI, YO, NEXT = user("hi"), assistant("yo"), user("next")
@@ -368,5 +370,66 @@ def test_the_findings_are_plain_json() -> None:
         {"messages": [system(f"Now 10:00:04.{S(3000)}"), HI]},
     )
     found = json.loads(json.dumps(report.to_json()))["findings"][0]
-    assert found["class"] == "volatile_timestamp"
+    assert (found["class"], found["basis"]) == ("volatile_timestamp", "simulated")
     assert found["request_indices"] == [1]
+
+
+def exchange(n: int, provider: str, read: int | None = None) -> str:
+    """A line of a gateway that says who served the request."""
+    talk = [m for k in range(n) for m in (user(f"q{k}"), assistant(f"a{k}"))]
+    body = {"model": "openai/gpt-5", "messages": [system(S(3000)), *talk, user(f"q{n}")]}
+    usage = {"prompt_tokens": 3010 + 8 * n}
+    if read is not None:
+        usage["prompt_tokens_details"] = {"cached_tokens": read}
+    message = {"role": "assistant", "content": f"a{n}"}
+    response = {
+        "id": f"gen-{n}",
+        "provider": provider,
+        "model": "openai/gpt-5",
+        "choices": [{"message": message}],
+        "usage": usage,
+    }
+    time = f"2026-11-29T12:00:{n:02}Z"
+    return json.dumps({"time": time, "request": body, "response": response})
+
+
+def test_another_provider_behind_a_gateway_has_its_own_cache() -> None:
+    lines = [exchange(n, p) for n, p in enumerate(("OpenAI", "OpenAI", "Azure", "OpenAI"))]
+    report = lab.analyze(lab.load_bytes("\n".join(lines).encode()))
+    found = next(f for f in report.findings_list if f.cls == "provider_change")
+    assert (found.requests, found.certainty) == (1, "certain")
+    assert found.tokens > 2990
+    assert report.turns[2].match.hit_tokens == 0
+    # Back at the first provider, its entry is still there.
+    assert report.turns[3].match.hit_tokens > 2800
+
+
+def test_a_cache_key_that_changes_is_routing() -> None:
+    body = {"messages": [system(S(3000)), HI]}
+    bodies = [{**body, "prompt_cache_key": key} for key in ("a", "b", "a", "b")]
+    report = report_of(*bodies, model="gpt-5")
+    found = only(report)
+    assert (found.cls, found.requests) == ("routing", 1)
+    assert "another prompt_cache_key" in found.message
+    assert [r.action for r in report.remedies_list] == ["pin_key"]
+
+
+def test_one_response_on_several_lines_is_counted_once_and_told() -> None:
+    line = exchange(0, "OpenAI", 0)
+    report = lab.analyze(lab.load_bytes("\n".join([line, line, exchange(1, "OpenAI")]).encode()))
+    assert report.totals.requests == 2
+    assert classes(report) == ["duplicate_usage"]
+
+
+def test_a_call_that_failed_left_no_entry_and_costs_nothing() -> None:
+    body = {"model": "gpt-5", "messages": [system(S(3000)), HI]}
+    lines = [
+        json.dumps({"time": f"2026-11-29T12:00:0{n}Z", "request": body, "status": status})
+        for n, status in enumerate((500, 200, 200))
+    ]
+    session = lab.load_bytes("\n".join(lines).encode())
+    assert [r.status for r in session.requests] == [500, 200, 200]
+    report = lab.analyze(session)
+    assert report.turns[0].cost_usd == 0
+    assert [turn.match.hit_tokens for turn in report.turns] == [0, 0, 2944]
+    assert report.findings_list == ()

@@ -11,6 +11,7 @@ import pytest
 import codesmith_lab as lab
 from codesmith_lab.sessions.analysis import analyze
 from codesmith_lab.sessions.batch import Batch, Read, check_classes
+from codesmith_lab.sessions.finding_text import CLASSES
 from codesmith_lab.sessions.load import load_bytes
 from codesmith_lab.sessions.report_html import report_html
 
@@ -162,3 +163,9 @@ def test_a_limit_on_money_needs_a_price() -> None:
     batch = Batch((Read("log", report_of(body, rules="deepseek-v4")),))
     with pytest.raises(lab.LabError, match="has no price"):
         batch.failures([], 1)
+
+
+def test_every_class_is_documented_in_its_own_words(root) -> None:
+    text = (root / "docs" / "findings.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.MULTILINE))
+    assert rows == CLASSES

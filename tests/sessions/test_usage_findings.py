@@ -35,6 +35,7 @@ def test_five_minutes_that_passed() -> None:
     report = log((0, 25_710, 521, 0, 0), (406, 0, 27_275, 0, 0))
     assert told(report) == [("expired", "likely", 26_231)]
     found = report.findings_list[0]
+    assert found.basis == "reported"
     assert "406 s start to start, where an entry lives 300 s" in found.message
     assert found.cost_usd == 26_231 * (Decimal(3) - Decimal("0.30")) / 1_000_000
 
