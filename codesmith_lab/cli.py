@@ -66,7 +66,7 @@ def _add_analyze(analyze: argparse.ArgumentParser) -> None:
         metavar="TOML",
         help="add or change cache rules from a file; may be given several times",
     )
-    analyze.add_argument("--format", help="a format of logs, e.g. openai-chat; found out if absent")
+    analyze.add_argument("--format", help="a format by name (har, codex, ...); found out if absent")
     form = analyze.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--markdown", action="store_true", help="print a Markdown report")

@@ -20,6 +20,7 @@ _CHUNK: Final = 1 << 20
 _PLACES: Final = (
     ("log", "entries"),
     ("resourceSpans",),
+    ("resourceLogs",),
     ("interactions",),
     ("http_interactions",),
     *((key,) for key in ("data", "requests", "records", "entries", "spans", "logs")),

@@ -19,7 +19,7 @@ __all__ = ["MAX_BLANK_LINES", "MAX_SKIPPED_BYTES", "read_records"]
 
 MAX_BLANK_LINES: Final = 1_000_000
 """Behind so many blank lines in a row, the rest of the file is not read."""
-MAX_SKIPPED_BYTES: Final = 4 * 2**30
+MAX_SKIPPED_BYTES: Final = 2 * 2**30
 """After so many bytes of one line that is too long, the rest of the file is not read."""
 
 _CHUNK: Final = 1 << 20

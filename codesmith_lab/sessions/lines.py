@@ -24,7 +24,10 @@ from codesmith_lab.sessions.spans import ArraySpan, Member, ObjectSpan
 __all__ = ["ArraySpan", "LineWalker", "Member", "ObjectSpan", "Span", "common_bytes"]
 
 _ARRAYS = ("messages", "tools", "system", "functions", "input", "contents")
-_OBJECTS = ("request", "body", "toolConfig", "proxy_server_request", "input", "inputBodyJson")
+_OBJECTS = (
+    *("request", "request_body", "body", "toolConfig", "proxy_server_request"),
+    *("input", "inputBodyJson"),
+)
 """Members that are walked into, for they hold a request or parts of one."""
 _MAX_LEVELS = 4
 _KNOWN_ARRAYS = 64

@@ -32,7 +32,6 @@ _SHORT_NAMES: Final = {
     "responses": "openai-responses",
     "bedrock": "bedrock-converse",
     "cassette": "vcr",
-    "codesmith": "openai-chat",
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.diagnosis import Break
-from codesmith_lab.sessions.records import Session, Skipped
+from codesmith_lab.sessions.records import Scope, Session, Skipped
 from codesmith_lab.sessions.wire import WireDifference
 
 __all__ = ["labelled", "mask", "masked_break", "masked_wire"]
@@ -38,11 +38,29 @@ def labelled(session: Session) -> Session:
             blocks=tuple(map(label, request.blocks)),
             output=None if request.output is None else tuple(map(label, request.output)),
             notes=(),
+            scope=_scope(request.scope, labels),
+            response_id="",
+            file="",
         )
         for request in session.requests
     )
     skipped = tuple(Skipped(s.line, "not shown") for s in session.skipped)
     return replace(session, name="log", requests=requests, skipped=skipped)
+
+
+def _scope(scope: Scope, labels: dict[tuple[str, str], str]) -> Scope:
+    """The scope with numbers in place of accounts, keys and sessions."""
+
+    def number(kind: str, name: str) -> str:
+        count = sum(known == kind for known, _ in labels)
+        return labels.setdefault((kind, name), f"{kind} {count + 1}") if name else ""
+
+    return replace(
+        scope,
+        account=number("account", scope.account),
+        cache_key=number("cache key", scope.cache_key),
+        session=number("session", scope.session),
+    )
 
 
 def _label(block: Block, labels: dict[tuple[str, str], str]) -> str:

@@ -185,10 +185,13 @@ def _scope(call: Call, model: str, settings: Mapping[str, Any]) -> Scope:
     session = call.session
     for key in _SESSION_KEYS:
         session = session or text_of(settings.get(key))
-    # A gateway says in its response who served the request.
-    provider = call.provider or text_of(_answer(call).get("provider"))
+    provider, answer = call.provider.lower(), _answer(call)
+    # OpenRouter says who served it: the caches are that provider's.
+    served = text_of(answer.get("provider")).lower()
+    if served and (provider == "openrouter" or text_of(answer.get("id")).startswith("gen-")):
+        provider = f"openrouter {served}"
     return Scope(
-        provider.lower(),
+        provider,
         model,
         call.account,
         call.cache_key or next(filter(None, given), ""),

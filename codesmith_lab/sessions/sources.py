@@ -16,9 +16,7 @@ MAX_UNPACKED_BYTES: Final = 64 * 2**30
 """A packed file is unpacked up to here; the rest is left out, and said so."""
 MAX_WINDOW_BYTES: Final = 128 * 2**20
 """Zstandard frames that need a larger window are refused (`zstd --long=27` needs as much)."""
-SUFFIXES: Final = (
-    *(".jsonl", ".ndjson", ".json", ".har", ".yaml", ".yml", ".log", ".txt", ".sse"),
-)
+SUFFIXES: Final = (*(".jsonl", ".ndjson", ".json", ".har", ".yaml", ".yml", ".log", ".txt"),)
 """Names that are read in a folder, also with ".gz" or ".zst" behind them."""
 
 _PACKED_BYTES: Final = 1 << 16

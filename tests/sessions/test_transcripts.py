@@ -41,6 +41,15 @@ def test_a_compaction_is_signed_on_the_request_behind_it(made: ModuleType) -> No
     ]
 
 
+def test_the_recorders_wire_bytes_are_kept(made: ModuleType) -> None:
+    requests = load_bytes(made.LOGS["anthropic-messages codesmith"]).requests
+    assert [request.body for request in requests] == [
+        made.codesmith_wire(turn) for turn in range(3)
+    ]
+    signed = {"reason": "manual_compaction", "before": 9, "after": 5}
+    assert [request.rebuild for request in requests] == [None, None, signed]
+
+
 def test_start_is_measured_from_what_was_asked() -> None:
     asked = {"type": "user", "uuid": "u", "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
     came = answer("m", 5, parentUuid="u", timestamp="2026-01-01T00:00:30Z")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
+from codesmith_lab.billing.usage import money
 from codesmith_lab.sessions.calls import Call, Opener, text_of
 from codesmith_lab.sessions.formats.plain import log_time
 from codesmith_lab.sessions.spans import ObjectSpan, value_of
@@ -63,6 +64,7 @@ class ClaudeCodeOpener(Opener):
         call = Call(line, usage=message["usage"], usage_api="anthropic-messages", notes=notes)
         call.time, call.model, call.session = started, model, session
         call.provider = "anthropic"
+        call.cost_usd = money(value_of(members.get("costUSD")))
         call.response_id = text_of(message.get("id"))
         call.merge = True
         if value_of(members.get("isSidechain")) is True:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from codesmith_lab.billing.usage import money
 from codesmith_lab.sessions.apis.drafts import compact
 from codesmith_lab.sessions.calls import Call, Opener, moment, text_of
+from codesmith_lab.sessions.formats.otlp import attributes_of, is_group, spans_of, whole
 from codesmith_lab.sessions.json_spans import BadJson, Span
 from codesmith_lab.sessions.lines import LineWalker
 from codesmith_lab.sessions.spans import ArraySpan, Member, ObjectSpan, value_of
@@ -33,11 +34,11 @@ _TIMES: Final = (
     "start_time_unix_nano",
     "start_time",
     "startTime",
+    "timeUnixNano",
+    "observedTimeUnixNano",
     "timestamp",
 )
 _USAGE: Final = ("gen_ai.usage.", "llm.token_count.", "llm.cost.")
-_WHOLE: Final = re.compile(r"-?[0-9]{1,20}")
-_DEPTH: Final = 20
 
 
 class OtelOpener(Opener):
@@ -52,22 +53,22 @@ class OtelOpener(Opener):
     def claims(self, record: ObjectSpan) -> bool:
         """A record is a group of spans, or a span with attributes of a model's call."""
         members = record.members
-        if "scopeSpans" in members or "resourceSpans" in members:
+        if is_group(members):
             return True
         if "attributes" not in members:
             return False
-        attributes = _attributes(value_of(members["attributes"]))
+        attributes = attributes_of(value_of(members["attributes"]))
         return any(key.startswith(("gen_ai.", "llm.")) for key in attributes)
 
     def open(self, record: ObjectSpan, line: int) -> Iterator[Call]:
         """The calls among a record's spans."""
-        for span, resource in _spans(value_of(record)):
+        for span, resource in spans_of(value_of(record)):
             call = self._call(span, resource, line)
             if call is not None:
                 yield call
 
     def _call(self, span: Mapping[str, Any], resource: Mapping[str, Any], line: int) -> Call | None:
-        attributes = _attributes(span.get("attributes"))
+        attributes = attributes_of(span.get("attributes"))
         operation = attributes.get("gen_ai.operation.name")
         kind = attributes.get("openinference.span.kind", attributes.get("traceloop.span.kind"))
         if isinstance(operation, str) and operation not in _OPERATIONS:
@@ -187,68 +188,8 @@ def _array(spans: list[Span]) -> ArraySpan:
     return ArraySpan(spans, [b""] * (len(spans) + 1))
 
 
-def _spans(value: Any) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """The spans of a record, each with the attributes of its resource."""
-    if not isinstance(value, Mapping):
-        return
-    groups = value.get("resourceSpans")
-    for group in groups if isinstance(groups, list) else [value]:
-        if not isinstance(group, Mapping):
-            continue
-        inner = group.get("resource")
-        resource = _attributes(inner.get("attributes")) if isinstance(inner, Mapping) else {}
-        scopes = group.get("scopeSpans")
-        if not isinstance(scopes, list):
-            if "attributes" in group:
-                yield group, resource
-            continue
-        for scope in scopes:
-            spans = scope.get("spans") if isinstance(scope, Mapping) else None
-            for span in spans if isinstance(spans, list) else ():
-                if isinstance(span, Mapping):
-                    yield span, resource
-
-
-def _attributes(given: Any) -> Mapping[str, Any]:
-    """Attributes by name: an object as it is, OTLP's list of {key, value} as plain values."""
-    if isinstance(given, Mapping):
-        return given
-    found: dict[str, Any] = {}
-    for item in given if isinstance(given, list) else ():
-        if isinstance(item, Mapping) and isinstance(item.get("key"), str):
-            found[item["key"]] = _any_value(item.get("value"), _DEPTH)
-    return found
-
-
-def _any_value(value: Any, depth: int) -> Any:
-    """OTLP's AnyValue as a plain value; what nests too deep is None."""
-    if not isinstance(value, Mapping) or not depth:
-        return None if isinstance(value, Mapping) else value
-    if "intValue" in value:
-        return _whole(value["intValue"])
-    for key in ("stringValue", "doubleValue", "boolValue"):
-        if key in value:
-            return value[key]
-    inner = value.get("arrayValue")
-    if isinstance(inner, Mapping) and isinstance(inner.get("values"), list):
-        return [_any_value(item, depth - 1) for item in inner["values"]]
-    inner = value.get("kvlistValue")
-    if isinstance(inner, Mapping) and isinstance(inner.get("values"), list):
-        return {
-            str(item["key"]): _any_value(item.get("value"), depth - 1)
-            for item in inner["values"]
-            if isinstance(item, Mapping) and "key" in item
-        }
-    return None
-
-
-def _whole(value: Any) -> Any:
-    """OTLP writes 64-bit numbers as text."""
-    return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
-
-
 def _numbers(usage: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _whole(value) for key, value in usage.items() if value is not None}
+    return {key: whole(value) for key, value in usage.items() if value is not None}
 
 
 def _first(attributes: Mapping[str, Any], *keys: str) -> str:
@@ -257,7 +198,7 @@ def _first(attributes: Mapping[str, Any], *keys: str) -> str:
 
 def _time(span: Mapping[str, Any], notes: list[str]) -> Any:
     for key in _TIMES:
-        value = _whole(span.get(key))
+        value = whole(span.get(key))
         if isinstance(value, list) and len(value) == 2:
             # JavaScript's exporter writes [seconds, nanoseconds].
             value = value[0]

@@ -12,13 +12,17 @@ from typing import Final
 
 from codesmith_lab.sessions.apis.detection import is_other_call
 from codesmith_lab.sessions.calls import Call, Opener, moment, status_of, text_of
-from codesmith_lab.sessions.json_spans import BadJson, Span
+from codesmith_lab.sessions.json_spans import BadJson, Span, members_of
 from codesmith_lab.sessions.spans import Member, ObjectSpan, value_of
 
 __all__ = ["PlainOpener", "has_body", "log_time"]
 
 _TIME_KEYS: Final = ("time", "timestamp", "created_at", "ts")
 _LOG_KEYS: Final = frozenset((*_TIME_KEYS, "response", "usage", "rebuild"))
+_WRAPPERS: Final = ("request", "request_body", "body")
+_RESPONSES: Final = ("response", "response_body")
+_STATUS: Final = ("status", "status_code")
+_SESSIONS: Final = ("session_id", "session", "conversation_id")
 _CONTENT: Final = ("messages", "input", "contents")
 
 
@@ -39,31 +43,43 @@ class PlainOpener(Opener):
     def open(self, record: ObjectSpan, line: int) -> Iterator[Call]:
         """The one call of a record."""
         members = record.members
-        wrapped = members.get("request")
-        if isinstance(wrapped, ObjectSpan) and not has_body(members):
-            inner = wrapped.members.get("body")
-            body = (
-                inner
-                if isinstance(inner, ObjectSpan) and not has_body(wrapped.members)
-                else wrapped
-            )
-            call = Call(line, body)
-            call.status = status_of(value_of(members.get("status")))
-            call.model = text_of(value_of(members.get("model")))
-            for key in ("session_id", "session", "conversation_id"):
-                call.session = call.session or text_of(value_of(members.get(key)))
-            call.provider = text_of(value_of(members.get("provider")))
-        elif "request" in members and not has_body(members):
-            raise BadJson("its request is not an object")
-        else:
+        wrapped = next((members[key] for key in _WRAPPERS if key in members), None)
+        if wrapped is None or has_body(members):
             call = Call(line, record, log_keys=_LOG_KEYS)
+        elif isinstance(wrapped, ObjectSpan):
+            inner = wrapped.members.get("body")
+            nested = isinstance(inner, ObjectSpan) and not has_body(wrapped.members)
+            call = Call(line, inner if nested and isinstance(inner, ObjectSpan) else wrapped)
+            _beside(members, call)
+        else:
+            raise BadJson("its request is not an object")
         _check(call.body.members if call.body else {})
-        response = members.get("response")
-        call.response = response if isinstance(response, Span) else None
+        response = next((members[key] for key in _RESPONSES if key in members), None)
+        call.response = _unwrapped(response, call) if isinstance(response, Span) else None
         call.usage = value_of(members.get("usage"))
         call.rebuild = value_of(members.get("rebuild"))
         call.time = log_time(members, call.notes)
         yield call
+
+
+def _beside(members: Mapping[str, Member], call: Call) -> None:
+    """What a log says of a request beside it."""
+    for key in _STATUS:
+        call.status = call.status or status_of(value_of(members.get(key)))
+    for key in _SESSIONS:
+        call.session = call.session or text_of(value_of(members.get(key)))
+    call.model = text_of(value_of(members.get("model")))
+    call.provider = text_of(value_of(members.get("provider")))
+
+
+def _unwrapped(response: Span, call: Call) -> Span:
+    """The response, out of an object of its status and body."""
+    value = response.value
+    if not isinstance(value, dict) or not isinstance(value.get("body"), dict | list | str):
+        return response
+    for key in _STATUS:
+        call.status = call.status or status_of(value.get(key))
+    return members_of(response.raw)["body"]
 
 
 def _check(members: Mapping[str, Member]) -> None:

@@ -37,6 +37,7 @@ from .plot import (
     time_of,
     wrapped,
 )
+from .recorder import codesmith, codesmith_wire
 from .spans import openinference, otel_flat, otel_span, otlp
 from .transcripts import claude_code, codex
 
@@ -54,6 +55,7 @@ __all__ = [
     "claude_body",
     "claude_response",
     "claude_usage",
+    "codesmith_wire",
     "converse_body",
     "har",
     "iso",
@@ -86,6 +88,7 @@ LOGS: dict[str, bytes] = {
     "openai-responses streams": wrapped(responses_body, responses_stream),
     "openai-responses chained": wrapped(responses_chained, responses_response),
     "anthropic-messages": wrapped(claude_body, claude_response),
+    "anthropic-messages codesmith": codesmith(),
     "anthropic-messages streams": wrapped(claude_body, claude_stream),
     "gemini": wrapped(gemini_body, gemini_response),
     "gemini streams": wrapped(gemini_body, gemini_stream),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .openai import chat_messages
+from .openai import chat_answer, chat_messages
 from .plot import ANSWER, COUNTS, NEXT, QUESTION, SCHEMA, SYSTEM, TIDE, iso, time_of
 
 
@@ -24,6 +24,11 @@ def otel_messages(turn: int) -> list[dict[str, Any]]:
     return history[: (1, 3, 5)[turn]]
 
 
+def otel_answer(turn: int) -> dict[str, Any]:
+    last = {"role": "assistant", "parts": [{"type": "text", "content": "At 04:25."}]}
+    return otel_messages(turn + 1)[2 * turn + 1] if turn < 2 else last
+
+
 def otel_attributes(turn: int) -> dict[str, Any]:
     total, read, written, output = COUNTS[turn]
     return {
@@ -40,9 +45,7 @@ def otel_attributes(turn: int) -> dict[str, Any]:
         "gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}]),
         "gen_ai.tool.definitions": json.dumps([{"type": "function", "name": "tide"}]),
         "gen_ai.input.messages": json.dumps(otel_messages(turn), ensure_ascii=False),
-        "gen_ai.output.messages": json.dumps(
-            [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}]
-        ),
+        "gen_ai.output.messages": json.dumps([otel_answer(turn)]),
     }
 
 
@@ -95,9 +98,14 @@ def otel_flat(turn: int) -> dict[str, Any]:
         "gen_ai.usage.completion_tokens": output,
         "gen_ai.usage.cache_read_input_tokens": read,
         "gen_ai.usage.cache_creation_input_tokens": written,
-        "gen_ai.completion.0.role": "assistant",
-        "gen_ai.completion.0.content": ANSWER,
     }
+    answer = chat_answer(turn)
+    attributes["gen_ai.completion.0.role"] = "assistant"
+    if answer["content"] is not None:
+        attributes["gen_ai.completion.0.content"] = answer["content"]
+    for place, call in enumerate(answer.get("tool_calls", ())):
+        for field, value in {"id": call["id"], **call["function"]}.items():
+            attributes[f"gen_ai.completion.0.tool_calls.{place}.{field}"] = value
     attributes["llm.request.functions.0.name"] = "tide"
     attributes["llm.request.functions.0.parameters"] = json.dumps(SCHEMA)
     for at, message in enumerate(chat_messages(turn)):
