@@ -487,8 +487,8 @@ function fillSelect(select, choices, value) {
 function fillTable(table, heads, rows) {
   const head = h("tr");
   for (const name of heads) {
-    const cell = h("th", "", name);
-    cell.scope = "col";
+    const cell = name ? h("th", "", name) : h("td");
+    if (name) setAttr(cell, "scope", "col");
     head.append(cell);
   }
   const body = rows.map((row) => {
