@@ -7,7 +7,8 @@ The counts follow the reference's engine, as far as a log shows what it counts:
 - references: distinct call ids in them, and distinct words of their texts that hold a slash or a
   full stop, outer punctuation taken off. The engine also counts the paths of its own working set,
   which no log has;
-- context: the prompt's tokens over the model's context window.
+- context: the prompt's tokens over the model's context window;
+- model: the one that the request is billed as, whose prior then holds.
 
 A request is observed before it is sent and, where the next request brings tool results, after its
 tools.
@@ -134,9 +135,7 @@ class SessionObserver:
                 calls += seen.calls
                 results += seen.results
                 references |= seen.references
-        # As sent, or the model that the session is looked at as; each has its own prior.
-        request = self.runner.session.requests[point.request]
-        model = self.runner.scope_of(request) or self.runner.model.name
+        model = self.runner.model_of(point.request)
         return CapacityObservation(
             point.turn_index,
             model,

@@ -188,6 +188,10 @@ class TurnRunner:
         """A recorded request's rule, the name of its cache, and what it asks of it."""
         return self._plan(self.session.requests[index], None, self._prompts[index])
 
+    def model_of(self, index: int) -> str:
+        """The model that a request is counted and billed as."""
+        return self._own[index][0].name
+
     def output_of(self, index: int) -> npt.NDArray[np.int32]:
         """Piece numbers of a request's response; empty where the log holds none."""
         return self._outputs[index]

@@ -840,7 +840,7 @@ function buildDetail(desk) {
   const box = h("section", "cap-card cap-detail");
   const head = h("div", "cap-line");
   const title = h("h3");
-  const place = h("span", "cap-muted");
+  const place = h("span", "cap-muted cap-place");
   const p = h("b", "cap-p");
   const band = h("span", "cap-band");
   const other = h("span", "cap-muted");

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 import codesmith_lab as lab
 from codesmith_lab.labs.capacity import CapacityLab
@@ -122,4 +124,42 @@ def test_a_session_gets_its_bill(lab_server: Any, open_notebook: Callable[..., A
     wait_text(page, ".cscap .cap-costs tr", tuned["name"] + tuned["cost_text"])
     for item in expected.costs["items"]:
         wait_text(page, ".cscap .cap-costs tr", item["turn_text"] + item["action_text"])
+    assert page.problems == []
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_nothing(lab_server: Any, open_notebook: Callable[..., Any], theme: str) -> None:
+    source = "lab.samples.clock_story(), model='deepseek-v4-pro'"
+    page = open_notebook(notebook(lab_server.root, source), READY)
+    page.evaluate("(theme) => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+    look = "light" if theme.endswith("Light") else "dark"
+    page.wait_for_selector(f'.cscap[data-theme="{look}"]')
+    page.wait_for_selector('.cscap .cap-costs[aria-busy="false"]')
+    for source in ("clock_story.jsonl", "drawn by hand"):
+        page.locator(".cscap").get_by_label("Source", exact=True).select_option(source)
+        wait_text(page, ".cscap .cap-place", "observation")
+        results = Axe().run(page, context=".cscap").response
+        assert results["passes"]
+        assert [found["id"] for found in results["violations"]] == []
+
+
+def test_two_settings_in_one_breath_are_both_heard(
+    lab_server: Any, open_notebook: Callable[..., Any]
+) -> None:
+    """The kernel may only ever hear the newest message, which therefore says all."""
+    page = open_notebook(notebook(lab_server.root, ""), READY)
+    page.evaluate(
+        """() => {
+          const names = ["Bias, exact", "Low up to, exact", "Window, exact", "Minimum, exact"];
+          for (const [k, value] of [["0", "-0.9"], ["1", "0.31"], ["2", "11"], ["3", "-1.25"]]) {
+            const field = document.querySelector(`.cscap [aria-label="${names[k]}"]`);
+            field.value = value;
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+          }
+        }"""
+    )
+    expected = lab.CapacityLab()
+    expected.set(bias=-0.9, low_risk_max=0.31, profile_window=11, min_slack_coefficient=-1.25)
+    shows(page, expected)
+    assert page.locator(".cscap textarea").input_value() == expected.toml
     assert page.problems == []
