@@ -512,7 +512,7 @@ function buildPrompt(desk) {
   };
 }
 
-/** @typedef {HTMLDivElement & {section: number}} Row */
+/** @typedef {HTMLDivElement & {section: number, look?: string}} Row */
 
 /** @param {Desk} desk */
 function buildBoard(desk) {
@@ -532,6 +532,12 @@ function buildBoard(desk) {
   /** @type {Map<string, Row>} */
   const rows = new Map();
   let most = 1;
+  let dataNumber = 0;
+  /** @type {Sections | null} */
+  let dataSeen = null;
+  let painted = "";
+  let lastY = 0;
+  let gliding = 0;
   /** The block that a person holds. @type {{name: string, to: number, origin: number, keys: boolean} | null} */
   let held = null;
   /** @type {{name: string, y: number, id: number, moved: boolean} | null} */
@@ -568,6 +574,7 @@ function buildBoard(desk) {
     const { name, to, origin } = held;
     held = null;
     rows.get(name)?.classList.remove("so-held");
+    rows.get(name)?.style.removeProperty("--lift");
     desk.ask(keep && to !== origin ? { action: "move", name, to } : { action: "rest" });
     draw();
   };
@@ -607,6 +614,20 @@ function buildBoard(desk) {
     pointer = { name, y: event.clientY, id: event.pointerId, moved: false };
     list.setPointerCapture(event.pointerId);
   };
+  /** Carries the block to the pointer, and scrolls on while that is near an edge. */
+  const glide = desk.guard(() => {
+    gliding = 0;
+    if (!pointer?.moved) return;
+    const area = scroll.getBoundingClientRect();
+    const step = lastY < area.top + EDGE_PX ? -8 : lastY > area.bottom - EDGE_PX ? 8 : 0;
+    const before = scroll.scrollTop;
+    scroll.scrollTop += step;
+    const y = lastY - list.getBoundingClientRect().top;
+    hold(pointer.name, target(placeAt(y, shown().order.length, shown().boundary)));
+    rows.get(pointer.name)?.style.setProperty("--lift", `${y - ROW_PX / 2}px`);
+    if (scroll.scrollTop !== before) gliding = requestAnimationFrame(glide);
+  });
+  desk.signal.addEventListener("abort", () => cancelAnimationFrame(gliding));
   on(desk, list, "pointermove", (/** @type {PointerEvent} */ event) => {
     if (!pointer || event.pointerId !== pointer.id) return;
     if (!pointer.moved) {
@@ -614,12 +635,8 @@ function buildBoard(desk) {
       pointer.moved = true;
       take(pointer.name, false);
     }
-    const area = scroll.getBoundingClientRect();
-    if (event.clientY < area.top + EDGE_PX) scroll.scrollTop -= 12;
-    else if (event.clientY > area.bottom - EDGE_PX) scroll.scrollTop += 12;
-    const y = event.clientY - list.getBoundingClientRect().top;
-    hold(pointer.name, target(placeAt(y, shown().order.length, shown().boundary)));
-    rows.get(pointer.name)?.style.setProperty("--lift", `${y - ROW_PX / 2}px`);
+    lastY = event.clientY;
+    if (!gliding) glide();
   });
   /** @param {boolean} keep */
   const letGo = (keep) => {
@@ -676,18 +693,23 @@ function buildBoard(desk) {
     }
   });
 
-  /** Rows of the page in prompt order, without moving the one that has the focus. @param {Row[]} wanted */
+  /** Rows of the page in prompt order; the one that has the focus is never moved, or it would lose it. @param {Row[]} wanted */
   const arrange = (wanted) => {
-    const keep = new Set(wanted);
-    for (const child of [...list.children]) if (!keep.has(/** @type {Row} */ (child))) child.remove();
-    if (wanted.every((row, index) => list.children[index] === row)) return;
-    const focused = wanted.findIndex((row) => row === document.activeElement || row.matches(":focus"));
-    if (focused < 0) {
-      list.append(...wanted);
-      return;
+    /** @type {ChildNode | null} */
+    let here = list.firstChild;
+    for (const row of wanted) {
+      if (row === here) {
+        here = here.nextSibling;
+      } else if (row.parentNode === list && row.matches(":focus")) {
+        const behind = row.nextSibling;
+        while (here && here !== row) {
+          const next = here.nextSibling;
+          list.insertBefore(here, behind);
+          here = next;
+        }
+        here = row.nextSibling;
+      } else list.insertBefore(row, here);
     }
-    for (const row of wanted.slice(0, focused)) list.insertBefore(row, wanted[focused]);
-    list.append(...wanted.slice(focused + 1));
   };
 
   /** @param {Row} row @param {number} section @param {number} place @param {number} count */
@@ -697,6 +719,10 @@ function buildBoard(desk) {
     const mark = [locked ? "locked" : "", data.fixed[section] ? "fixed" : "", shown().marks[section]].filter(Boolean).join(" · ");
     row.section = section;
     const isChosen = data.name[section] === chosen();
+    // Moving one block leaves most rows as they are.
+    const look = `${dataNumber} ${section} ${place} ${count} ${shown().boundary} ${isChosen} ${mark}`;
+    if (row.look === look) return;
+    row.look = look;
     setAttr(row, "aria-selected", String(isChosen));
     setAttr(row, "aria-posinset", String(place + 1));
     setAttr(row, "aria-setsize", String(count));
@@ -733,8 +759,12 @@ function buildBoard(desk) {
     const data = sections();
     const { order, boundary: at } = shown();
     if (order.length && Math.max(...order) >= data.name.length) return;
-    most = 1;
-    for (const section of order) most = Math.max(most, data.tokens[section]);
+    if (data !== dataSeen) {
+      dataSeen = data;
+      dataNumber += 1;
+      most = 1;
+      for (const section of order) most = Math.max(most, data.tokens[section]);
+    }
     const names = new Set(order.map((section) => data.name[section]));
     for (const [name, row] of rows) {
       if (names.has(name)) continue;
@@ -748,12 +778,16 @@ function buildBoard(desk) {
     });
     arrange(wanted);
     const focusable = rows.get(chosen()) ?? wanted[0];
-    for (const row of wanted) row.tabIndex = row === focusable ? 0 : -1;
+    for (const row of wanted) if ((row.tabIndex === 0) !== (row === focusable)) row.tabIndex = row === focusable ? 0 : -1;
     list.style.height = `${rowTop(order.length, at)}px`;
     scroll.style.maxHeight = `${LIST_PX}px`;
     boundary.hidden = at === null;
     if (at !== null) boundary.style.top = `${at * ROW_PX + SEAM_PX / 2}px`;
-    paintBlocks();
+    const look = `${dataNumber} ${list.clientWidth} ${desk.root.dataset.theme} ${window.devicePixelRatio}`;
+    if (look !== painted) {
+      painted = look;
+      paintBlocks();
+    }
   };
   return { box, draw, held: () => held !== null };
 }

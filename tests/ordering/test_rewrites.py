@@ -68,6 +68,19 @@ def test_a_split_keeps_every_line_and_the_stable_part_stands_still() -> None:
     ]
 
 
+def test_a_line_that_comes_twice_is_stable_once() -> None:
+    """The stable part must be one text; the second copy belongs to what changes."""
+    session = made("rule\nstate 1\nrule", "rule\nstate 2", "state 3\nrule")
+    blocks = split_section(session.requests, "env")
+    assert len({b.text for i in range(3) for b in blocks[i] if b.name == "env"}) == 1
+    changing = [b.text.strip() for i in range(3) for b in blocks[i] if "changing" in b.name]
+    assert [text.partition("-->\n")[2] for text in changing] == [
+        "state 1\nrule",
+        "state 2",
+        "state 3",
+    ]
+
+
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_split_of_the_last_section_still_ends_the_prompt(declared: bool) -> None:
     session = made("linux\ntime 1", "linux\ntime 2", declared=declared, last=True)

@@ -116,6 +116,8 @@ def test_bad_sections_get_one_clear_sentence(make: Any, words: str) -> None:
         ([("a", "b")], {"a": 1, "b": 0}, "locked"),
         ([("a", "b"), ("b", "c")], {"b": 2}, "'b' is locked to place 3"),
         ([("a", "b"), ("a", "c")], {"a": 1}, "'a' is locked to place 2"),
+        # The lock of c pushes b, and b pushes a, behind a's own lock.
+        ([("c", "b"), ("b", "a")], {"c": 1, "a": 2}, "'a' is locked to place 3, and the"),
     ],
 )
 def test_contradictions_are_named(
