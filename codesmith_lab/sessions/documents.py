@@ -73,15 +73,17 @@ class _Lines:
         if not piece:
             return None
         self.number += 1
-        size, pieces = len(piece), [piece]
+        # A long line is put together in one place and never copied.
+        line = BytesIO()
+        size = line.write(piece)
         while piece and not piece.endswith(b"\n") and size <= MAX_SKIPPED_BYTES:
             piece = self._piece()
             size += len(piece)
             if size <= cutting.MAX_RECORD_BYTES + 2:
-                pieces.append(piece)
-        whole = b"" if size > cutting.MAX_RECORD_BYTES + 2 else b"".join(pieces)
-        bare = whole.rstrip(b"\r\n")
-        self.ending = whole[len(bare) :]
+                line.write(piece)
+            else:
+                line.truncate(0)
+        bare = self._bare(line)
         if size > cutting.MAX_RECORD_BYTES + 2 or len(bare) > cutting.MAX_RECORD_BYTES:
             self._report(self.number, too_long())
             if size > MAX_SKIPPED_BYTES:
@@ -97,6 +99,16 @@ class _Lines:
             self._report(self.number, "blank lines without an end; the rest was not read")
             self._stream, self._blank = BytesIO(), 0
         return b""
+
+    def _bare(self, line: BytesIO) -> bytes:
+        """The line without its end."""
+        with line.getbuffer() as view:
+            size = len(view)
+            while size and view[size - 1] in b"\r\n":
+                size -= 1
+            self.ending = bytes(view[size:])
+        line.truncate(size)
+        return line.getvalue()
 
     def peek(self) -> bytes:
         """The piece behind the line, which stays to be read."""

@@ -10,8 +10,7 @@ import codecs
 import json
 import math
 import re
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 __all__ = ["MAX_DEPTH", "BadJson", "Span", "decode_at", "items_of", "members_of", "plain", "skip"]
 
@@ -28,12 +27,31 @@ class BadJson(ValueError):
     """A line that is not the JSON we can use; the text says why."""
 
 
-@dataclass(slots=True, eq=False)
-class Span:
-    """One JSON value and the exact bytes it was written in. Equal only to itself."""
+_DROPPED: Final = object()
 
-    raw: bytes
-    value: Any
+
+class Span:
+    """One JSON value and the exact bytes it was written in. Equal only to itself.
+
+    seen: for whoever has to look at the value again and again; nobody else's.
+    """
+
+    __slots__ = ("_value", "raw", "seen")
+
+    def __init__(self, raw: bytes, value: Any) -> None:
+        self.raw = raw
+        self._value = value
+        self.seen: Any = None
+
+    @property
+    def value(self) -> Any:
+        """The decoded value; decoded anew when it was dropped."""
+        return decode_at(self.raw, 0)[0] if self._value is _DROPPED else self._value
+
+    def drop(self) -> None:
+        """Keep the bytes alone: what was read of a value takes its place in memory."""
+        if self.raw:
+            self._value = _DROPPED
 
 
 def _constant(name: str) -> NoReturn:

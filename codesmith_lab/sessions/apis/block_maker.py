@@ -35,6 +35,7 @@ class BlockMaker:
         known = self._drafts.get((span, use))
         if known is None:
             known = self._drafts[(span, use)] = read(span).finish()
+            span.drop()
         return known
 
     def derived(self, draft: Draft, use: str, make: Callable[[], Draft]) -> Draft:

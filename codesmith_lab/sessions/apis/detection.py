@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from codesmith_lab.sessions.json_spans import Span
 from codesmith_lab.sessions.spans import ArraySpan, Member, value_of
 
-__all__ = ["api_of", "is_other_call"]
+__all__ = ["api_of", "is_other_call", "role_of"]
 
 _LOOK_MESSAGES: Final = 64
 _ANTHROPIC_PARTS: Final = frozenset(
@@ -45,7 +45,8 @@ def api_of(members: Mapping[str, Member], response: Any, usage: Any) -> str:
     near = messages.items if isinstance(messages, ArraySpan) else []
     if len(near) > 2 * _LOOK_MESSAGES:
         near = near[:_LOOK_MESSAGES] + near[-_LOOK_MESSAGES:]
-    if any(key in members for key in _CONVERSE_FIELDS) or any(_is_converse(m.value) for m in near):
+    looks = [_look(item) for item in near]
+    if any(key in members for key in _CONVERSE_FIELDS) or any(look.converse for look in looks):
         return "bedrock-converse"
     score = _fields(members) + _response(response, usage)
     tools = members.get("tools")
@@ -54,23 +55,52 @@ def api_of(members: Mapping[str, Member], response: Any, usage: Any) -> str:
             score += "input_schema" in item.value
             score -= isinstance(item.value.get("function"), dict)
     score -= "functions" in members
-    signs = [_message(item.value) for item in near]
+    signs = [look.sign for look in looks]
     score += max([0, *signs]) + min([0, *signs])
     if not score:
-        score = _weak(members, near)
+        score = _weak(members, looks)
     return "anthropic-messages" if score > 0 else "openai-chat" if score < 0 else ""
 
 
-def _weak(members: Mapping[str, Member], near: list[Span]) -> int:
+class _Look(NamedTuple):
+    """What was seen of a message. sign: see `_message`; marked: it has a cache marker."""
+
+    role: str | None
+    sign: int
+    converse: bool
+    marked: bool
+
+
+def _look(span: Span) -> _Look:
+    """A log repeats its messages in every line: each is looked at once."""
+    if not isinstance(span.seen, _Look):
+        message = span.value
+        marked = any(
+            isinstance(part, dict) and isinstance(part.get("cache_control"), dict)
+            for part in _content(message)
+        )
+        role = message.get("role") if isinstance(message, dict) else None
+        span.seen = _Look(
+            role if isinstance(role, str) else None,
+            _message(message),
+            _is_converse(message),
+            marked,
+        )
+    seen: _Look = span.seen
+    return seen
+
+
+def role_of(span: Span) -> str | None:
+    """The role of a message, None without one."""
+    return _look(span).role
+
+
+def _weak(members: Mapping[str, Member], looks: list[_Look]) -> int:
     """1 where nothing decides but the model or a cache marker speaks for Anthropic."""
     model = members.get("model")
     if isinstance(model, Span) and isinstance(model.value, str) and "claude" in model.value:
         return 1
-    for item in near:
-        for part in _content(item.value):
-            if isinstance(part, dict) and isinstance(part.get("cache_control"), dict):
-                return 1
-    return 0
+    return int(any(look.marked for look in looks))
 
 
 def _fields(members: Mapping[str, Member]) -> int:

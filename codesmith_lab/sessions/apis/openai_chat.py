@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codesmith_lab.sessions.apis.block_maker import BlockMaker
+from codesmith_lab.sessions.apis.detection import role_of
 from codesmith_lab.sessions.apis.drafts import (
     Draft,
     Part,
@@ -52,7 +53,7 @@ class ChatReader:
             self._maker.tools(members.get(key), key, read_tool, reading)
         items = messages.items
         leading = 0
-        while leading < len(items) and _role(items[leading].value) in _SYSTEM:
+        while leading < len(items) and role_of(items[leading]) in _SYSTEM:
             leading += 1
         if leading:
             prompts = [
@@ -77,10 +78,6 @@ class ChatReader:
         reading = Reading()
         reading.add(draft, self._maker.message(draft, index, "log"))
         return reading
-
-
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, dict) else None
 
 
 def read_tool(span: Span) -> Draft:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from codesmith_lab.sessions.apis.block_maker import BlockMaker
+from codesmith_lab.sessions.apis.detection import role_of
 from codesmith_lab.sessions.apis.drafts import (
     Draft,
     Part,
@@ -87,7 +88,7 @@ class ResponsesReader:
             reading.notes.append("instructions is not text and was read as a setting")
             reading.ignored["instructions"] = value_of(instructions)
         leading = 0
-        while leading < len(items) and _is_system(items[leading].value):
+        while leading < len(items) and role_of(items[leading]) in ("system", "developer"):
             draft = self._maker.draft(items[leading], "system", read_system)
             prompts.append((draft, leading))
             leading += 1
@@ -130,10 +131,6 @@ class ResponsesReader:
                     f"{key} names content that the server keeps and this log does not hold"
                 )
         return None
-
-
-def _is_system(item: Any) -> bool:
-    return isinstance(item, dict) and item.get("role") in ("system", "developer")
 
 
 def _read_text(span: Span) -> Draft:

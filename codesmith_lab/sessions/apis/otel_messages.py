@@ -8,9 +8,9 @@ compared, how it was written cannot. Source: OpenTelemetry semantic conventions 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from codesmith_lab.sessions.apis.block_maker import BlockMaker
+from codesmith_lab.sessions.apis.detection import role_of
 from codesmith_lab.sessions.apis.drafts import (
     Draft,
     Part,
@@ -51,7 +51,7 @@ class OtelReader:
             prompts.append((self._maker.draft(item, "system", _read_system), -1))
         items = messages.items
         leading = 0
-        while leading < len(items) and _role(items[leading].value) in ("system", "developer"):
+        while leading < len(items) and role_of(items[leading]) in ("system", "developer"):
             draft = self._maker.draft(items[leading], "message", _read_message)
             prompts.append((draft, leading))
             leading += 1
@@ -71,10 +71,6 @@ class OtelReader:
         reading = Reading()
         reading.add(draft, self._maker.message(draft, index, "log"))
         return reading
-
-
-def _role(message: Any) -> Any:
-    return message.get("role") if isinstance(message, dict) else None
 
 
 def _read_system(span: Span) -> Draft:
