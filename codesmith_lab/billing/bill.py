@@ -9,10 +9,17 @@ from functools import lru_cache
 
 from codesmith_lab.billing.prices import Rates, cost_usd
 from codesmith_lab.billing.usage import Usage
-from codesmith_lab.cache.match import REPAID
+from codesmith_lab.cache.match import HIT, REPAID
 from codesmith_lab.cache.rules import CacheRule
 
-__all__ = ["InputBill", "bill_input", "bill_usage", "rates_under", "storage_usd"]
+__all__ = [
+    "InputBill",
+    "bill_input",
+    "bill_plain",
+    "bill_usage",
+    "rates_under",
+    "storage_usd",
+]
 
 _ZERO = Decimal(0)
 
@@ -46,6 +53,17 @@ def bill_input(rows: Sequence[tuple[int, int, int, int]], rates: Rates) -> Input
     repaid = costs[REPAID]
     if repaid:
         repaid -= cost_usd(sum(rows[REPAID]), rates.cache_read)
+    return InputBill(tuple(costs), repaid)
+
+
+def bill_plain(tokens: Sequence[int], rates: Rates) -> InputBill:
+    """The same for a request that writes nothing: its hits are read, all else is plain input."""
+    read, plain = rates.cache_read, rates.input
+    costs = [cost_usd(n, plain) if n else _ZERO for n in tokens]
+    costs[HIT] = cost_usd(tokens[HIT], read) if tokens[HIT] else _ZERO
+    repaid = costs[REPAID]
+    if repaid:
+        repaid -= cost_usd(tokens[REPAID], read)
     return InputBill(tuple(costs), repaid)
 
 

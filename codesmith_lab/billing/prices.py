@@ -157,7 +157,12 @@ def cost_usd(tokens: int, price: Decimal | None) -> Decimal:
         if tokens == 0:
             return Decimal(0)
         raise LabError(f"{tokens} tokens have no known price; leave them out of the bill")
-    return _EXACT.scaleb(_EXACT.multiply(Decimal(tokens), price), -6)
+    return _EXACT.multiply(tokens, _per_token(price))
+
+
+@lru_cache(maxsize=1024)
+def _per_token(price: Decimal) -> Decimal:
+    return _EXACT.scaleb(price, -6)
 
 
 def hit_to_miss_ratio(rates: Rates) -> Decimal | None:

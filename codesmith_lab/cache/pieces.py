@@ -167,7 +167,7 @@ class PieceTable:
         for i in changed:
             numbers[i] = self._number(ordered[i], False, i == 0)
         # A change may cut or join runs: first what was one run, then what is one now.
-        runs = [self._run_around(pieces, i) for pieces in (base.pieces, numbers) for i in changed]
+        runs = [self.run_around(pieces, i) for pieces in (base.pieces, numbers) for i in changed]
         for at, run in enumerate(runs):
             if run not in runs[at + 1 :]:
                 tokens[slice(*run)] = self.assemble((), numbers[slice(*run)]).tokens
@@ -215,6 +215,15 @@ class PieceTable:
     def output_numbers(self, blocks: Sequence[Block]) -> IntArray:
         """Piece numbers of a response, as the next request's history would hold it."""
         return np.array([self._number(block, False, False) for block in blocks], np.int32)
+
+    @property
+    def reply_tokens(self) -> int:
+        """Tokens of the marks that open the reply."""
+        return self.pieces[self._reply].tokens
+
+    def number_of(self, block: Block, opens: bool) -> int:
+        """The piece of a block that is no tool; `opens`: it stands first in the prompt."""
+        return self._number(block, False, opens)
 
     def without_last_token(self, number: int) -> int:
         """The piece without its last token: what an engine holds of a generated text."""
@@ -279,7 +288,7 @@ class PieceTable:
         edges = np.flatnonzero(np.diff(np.concatenate([[False], linked, [False]])))
         return [(int(a), int(b) + 1) for a, b in edges.reshape(-1, 2)]
 
-    def _run_around(self, numbers: IntArray, at: int) -> tuple[int, int]:
+    def run_around(self, numbers: IntArray, at: int) -> tuple[int, int]:
         """The range of pieces joined with the one at `at`, itself included."""
         low, high = at, at + 1
         while low and self._joins[numbers[low]] and not self._closed[numbers[low - 1]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
-__all__ = ["Block", "BlockKind", "SectionMeta", "Zone"]
+__all__ = ["Block", "BlockKind", "SectionMeta", "SwappedBlocks", "Zone"]
 
 Zone = Literal["pinned", "log", "scratch"]
 BlockKind = Literal[
@@ -66,3 +67,47 @@ class Block:
     last: bool = True
     calls: int = 0
     section: SectionMeta | None = None
+
+
+class SwappedBlocks(Sequence[Block]):
+    """A request's blocks of which a few were replaced in their places; the rest is not copied.
+
+    base: the request's own blocks. swaps: the new block by its place in `base`.
+    """
+
+    __slots__ = ("base", "swaps")
+
+    def __init__(self, base: tuple[Block, ...], swaps: Mapping[int, Block]) -> None:
+        self.base = base
+        self.swaps = dict(swaps)
+
+    @classmethod
+    def over(cls, blocks: Sequence[Block], at: int, block: Block) -> SwappedBlocks:
+        """`blocks` with another block at `at`."""
+        if isinstance(blocks, SwappedBlocks):
+            return cls(blocks.base, {**blocks.swaps, at: block})
+        return cls(tuple(blocks), {at: block})
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        at = range(len(self.base))[index]
+        return self.swaps.get(at, self.base[at])
+
+    def __iter__(self) -> Iterator[Block]:
+        whole = list(self.base)
+        for at, block in self.swaps.items():
+            whole[at] = block
+        return iter(whole)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key

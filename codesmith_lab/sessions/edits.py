@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from codesmith_lab.errors import LabError
-from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.prompt.blocks import Block, SwappedBlocks
 from codesmith_lab.sessions.records import Session
 
 __all__ = [
@@ -174,17 +174,18 @@ def _first(edit: Edit, turns: int) -> int:
 
 def apply_edits(
     session: Session, edits: Sequence[Edit], memo: dict[object, Block]
-) -> dict[int, tuple[Block, ...]]:
+) -> dict[int, Sequence[Block]]:
     """The blocks of every turn that the edits reach, in the order the edits were made.
 
     `memo` keeps edited blocks, so that equal results are the same objects (and are tokenized
     once); hand the same dictionary in again while typing.
     """
-    changed: dict[int, tuple[Block, ...]] = {}
+    changed: dict[int, Sequence[Block]] = {}
     if not edits:
         return changed
     for turn in range(first_edited_turn(edits, len(session.requests)), len(session.requests)):
-        blocks = sent = session.requests[turn].blocks
+        sent = session.requests[turn].blocks
+        blocks: Sequence[Block] = sent
         for edit in edits:
             if _reaches(edit, turn):
                 blocks = _apply(turn, blocks, edit, memo)
@@ -203,8 +204,8 @@ def edited_settings(edits: Sequence[Edit]) -> dict[int, Mapping[str, Any]]:
 
 
 def _apply(
-    turn: int, blocks: tuple[Block, ...], edit: Edit, memo: dict[object, Block]
-) -> tuple[Block, ...]:
+    turn: int, blocks: Sequence[Block], edit: Edit, memo: dict[object, Block]
+) -> Sequence[Block]:
     if isinstance(edit, RewriteEdit):
         return edit.blocks[turn]
     if isinstance(edit, MoveEdit):
@@ -219,7 +220,7 @@ def _apply(
                     memo[key] = _with_stability(block, edit)
                 # Keeps the id taken for as long as the memo lives.
                 memo[(key, "kept")] = block
-            return (*blocks[:i], memo[key], *blocks[i + 1 :])
+            return SwappedBlocks.over(blocks, i, memo[key])
     return blocks
 
 
@@ -238,9 +239,7 @@ def _with_stability(block: Block, edit: StabilityEdit) -> Block:
     return replace(block, section=section, text=text)
 
 
-def _moved(
-    blocks: tuple[Block, ...], edit: MoveEdit, memo: dict[object, Block]
-) -> tuple[Block, ...]:
+def _moved(blocks: Sequence[Block], edit: MoveEdit, memo: dict[object, Block]) -> Sequence[Block]:
     names = [block.name for block in blocks if block.kind == "section"]
     if edit.name not in names:
         return blocks

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from codesmith_lab.billing.bill import bill_input, bill_usage, rates_under, storage_usd
+from codesmith_lab.billing.bill import bill_usage, rates_under
 from codesmith_lab.billing.models import ModelInfo
-from codesmith_lab.billing.prices import Rates, cost_usd, rates_for
+from codesmith_lab.billing.prices import Rates, rates_for
 from codesmith_lab.billing.tokens import Tokenizer, get_tokenizer, joint_delta, run_counts
-from codesmith_lab.cache.causes import Causes, split_causes, split_lines
+from codesmith_lab.cache.causes import Causes, split_causes
 from codesmith_lab.cache.engine import PrefixIndex
 from codesmith_lab.cache.indexes import make_index
 from codesmith_lab.cache.match import Entry, Match
@@ -27,51 +27,14 @@ from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.cache.plan import CachePlan, carry_markers, kept_blocks, make_plan
 from codesmith_lab.cache.rule_files import get_rule
 from codesmith_lab.cache.rules import CacheRule, setting_at
-from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.cache.swaps import Swap, SwappedPrompt, swapped
+from codesmith_lab.prompt.blocks import Block, SwappedBlocks
 from codesmith_lab.prompt.chat_format import CHAT_FORMATS
 from codesmith_lab.sessions.records import Request, Session
+from codesmith_lab.sessions.shifting import Chain, can_shift, shift
+from codesmith_lab.sessions.turn import LINES, Turn, bill_turn, setting_change
 
 __all__ = ["LINES", "Checkpoint", "Turn", "TurnRunner"]
-
-LINES = ("cache_read", "input", "cache_write_5m", "cache_write_1h")
-"""Price lines of the input, in the order in which tables show them."""
-
-ZERO = Decimal(0)
-_NO_PLAN = CachePlan()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Turn:
-    """One request of a run: its prompt, what the cache did with it, and its bill.
-
-    lines: input tokens by price line, summing to the prompt's tokens exactly.
-    cost_usd: input and output; cause_costs_usd: the input's cost by cause. None without a price.
-    repaid_usd: what the repaid tokens cost above a cache read.
-    parent: index of the best earlier request in the session, or None.
-    plan: what the rule made of the request's fields: breakpoints, lifetime, refusal.
-    setting_change: where a body field and no text parted it from its parent: the parent's fields
-        of that level and its own, as text.
-    storage_usd: what keeping a written cache costs; part of `cost_usd`.
-    A refused request (`match.refused`) costs nothing.
-    """
-
-    index: int
-    model: str
-    prompt: Prompt
-    match: Match
-    causes: Causes
-    parent: int | None
-    parent_prompt: Prompt | None
-    lines: tuple[int, int, int, int]
-    output_tokens: int | None
-    rates: Rates | None
-    cost_usd: Decimal | None
-    output_usd: Decimal | None
-    cause_costs_usd: tuple[Decimal, ...] | None
-    repaid_usd: Decimal | None
-    plan: CachePlan = _NO_PLAN
-    setting_change: tuple[str, str] | None = None
-    storage_usd: Decimal = ZERO
 
 
 @dataclass(slots=True)
@@ -135,6 +98,11 @@ class TurnRunner:
         ]
         self._output_tokens = [self._count_output(r, i) for i, r in enumerate(requests)]
         self._plans: dict[int, tuple[CacheRule, str, CachePlan]] = {}
+        self._output_ends = [self._output_size(i) for i in range(len(requests))]
+        self._base_rates: dict[int, Rates | None] = {}
+        # The session as recorded, once it was played, and how many pieces there were by then.
+        self._recorded: list[Turn] = []
+        self._pieces_recorded = 0
 
     def recount(self) -> None:
         """Count every joined run of text whole, instead of block by block with joints.
@@ -142,11 +110,15 @@ class TurnRunner:
         Afterwards token counts are those of the joined text, exactly, and stay so for these texts.
         """
         self._prompts = [self.table.exact(prompt) for prompt in self._prompts]
+        self._recorded = []
 
     def prompt_of(self, index: int, blocks: Sequence[Block] | None, exact: bool = False) -> Prompt:
         """The prompt of a request, with other blocks where given."""
         if blocks is None:
             return self._prompts[index]
+        over = self._swapped(index, blocks, exact, None)
+        if over is not None:
+            return over
         prompt = self.table.vary(self._prompts[index], self._kept(index, blocks))
         return self.table.exact(prompt) if exact else prompt
 
@@ -164,7 +136,8 @@ class TurnRunner:
         `blocks` send those instead.
         """
         state = _forked(start)
-        self._play(state, at, blocks or {}, exact=blocks is not None, settings={})
+        exact = blocks is not None
+        self._play(state, at, blocks or {}, exact, settings={}, whole=True)
         state.at = at
         state.turns[: len(known)] = known[:at]
         return state
@@ -181,7 +154,14 @@ class TurnRunner:
         `start` is a checkpoint at or before the first changed turn and is left as it was.
         """
         state = _forked(start)
-        self._play(state, len(self.session.requests), blocks or {}, exact, settings or {})
+        edited = bool(blocks) or bool(settings)
+        end = len(self.session.requests)
+        self._play(state, end, blocks or {}, exact, settings or {}, whole=not edited)
+        if not edited:
+            self._recorded = state.turns
+            self._pieces_recorded = len(self.table.pieces)
+            # A copy, so that the caller may do with its list what it likes.
+            return list(state.turns)
         return state.turns
 
     def cache_of(self, index: int) -> tuple[CacheRule, str, CachePlan]:
@@ -198,14 +178,14 @@ class TurnRunner:
 
     def rates_of(self, index: int, total_tokens: int) -> Rates | None:
         """The prices of a request with that many input tokens, or None."""
-        return self._rates(index, self.session.requests[index].time, total_tokens)
+        return self._rates(index, total_tokens)
 
     def reported_usd(self, index: int) -> Decimal | None:
         """The bill from a request's reported counters; None without counters or prices."""
         request = self.session.requests[index]
         if request.usage is None:
             return None
-        rates = self._rates(index, request.time, request.usage.input_tokens)
+        rates = self._rates(index, request.usage.input_tokens)
         return None if rates is None else bill_usage(request.usage, rates)
 
     def _play(
@@ -215,21 +195,125 @@ class TurnRunner:
         blocks: Mapping[int, Sequence[Block]],
         exact: bool,
         settings: Mapping[int, Mapping[str, Any]],
+        whole: bool = False,
     ) -> None:
+        """Play turns up to `end`; `whole`: all of them through the cache, which then goes on."""
+        recorded = [] if whole else self._recorded
+        chains: dict[str, Chain] = {}
+        swap: Swap | None = None
         for i in range(state.at, end):
             request = self.session.requests[i]
             if i in settings:
                 request = replace(request, body=b"", settings=settings[i])
             changed = blocks.get(i)
-            prompt = self.prompt_of(i, changed, exact)
+            prompt = self._swapped(i, changed, exact, swap) or self.prompt_of(i, changed, exact)
+            swap = prompt.swap if isinstance(prompt, SwappedPrompt) else None
             rule, scope, plan = self._plan(request, changed, prompt)
-            index = state.indexes.get(scope)
-            if index is None:
-                index = state.indexes[scope] = make_index(self.table, rule)
-            time_s = None if request.time is None else request.time.timestamp()
-            match = index.add(i, prompt, self._outputs[i], time_s, plan)
-            parent = None if match.parent is None else index.entries[match.parent]
-            state.turns.append(self._turn(i, prompt, match, plan, rule, parent, state.turns))
+            turn = None
+            if recorded and can_shift(rule):
+                chain = chains.setdefault(scope, Chain())
+                known = i not in settings and (changed is None or swap is not None)
+                if chain.carries(i, swap, known and self._is_fresh(swap)):
+                    turn = self._shifted(recorded[i], prompt, rule, plan, chain, state.turns)
+                if turn is None:
+                    self._catch_up(chain, scope, rule, state)
+                else:
+                    chain.waiting.append(i)
+            if turn is None:
+                match, parent = self._ask(i, prompt, scope, rule, plan, state)
+                turn = self._turn(i, prompt, match, plan, rule, parent, state.turns)
+            state.turns.append(turn)
+
+    def _ask(
+        self,
+        at: int,
+        prompt: Prompt,
+        scope: str,
+        rule: CacheRule,
+        plan: CachePlan,
+        state: Checkpoint,
+    ) -> tuple[Match, Entry | None]:
+        """Put one turn through the cache."""
+        index = state.indexes.get(scope)
+        if index is None:
+            index = state.indexes[scope] = make_index(self.table, rule)
+        time = self.session.requests[at].time
+        time_s = None if time is None else time.timestamp()
+        match = index.add(at, prompt, self._outputs[at], time_s, plan)
+        return match, None if match.parent is None else index.entries[match.parent]
+
+    def _catch_up(self, chain: Chain, scope: str, rule: CacheRule, state: Checkpoint) -> None:
+        """Show the cache the turns that were shifted past it."""
+        for i in chain.waiting:
+            turn = state.turns[i]
+            self._ask(i, turn.prompt, scope, rule, turn.plan, state)
+        chain.waiting.clear()
+
+    def _is_fresh(self, swap: Swap | None) -> bool:
+        """Whether no recorded turn holds what the edit puts in: then it can lead nowhere new."""
+        return swap is None or all(number >= self._pieces_recorded for number in swap.news)
+
+    def _swapped(
+        self, index: int, blocks: Sequence[Block] | None, exact: bool, like: Swap | None
+    ) -> SwappedPrompt | None:
+        """The prompt of swapped blocks; None where it has to be laid out anew."""
+        request = self.session.requests[index]
+        if not isinstance(blocks, SwappedBlocks) or blocks.base is not request.blocks:
+            return None
+        info, rule = self._own[index]
+        if rule.strips_thinking and rule.strips(info.name):
+            return None
+        return swapped(self.table, self._prompts[index], blocks, exact, like)
+
+    def _shifted(
+        self,
+        recorded: Turn,
+        prompt: Prompt,
+        rule: CacheRule,
+        plan: CachePlan,
+        chain: Chain,
+        turns: Sequence[Turn],
+    ) -> Turn | None:
+        """The recorded turn with its places moved, where it followed one of the same chain."""
+        if recorded.parent is None or not chain.leads(recorded.parent, recorded.match.pieces):
+            return None
+        parent = turns[recorded.parent]
+        marked = 0
+        if rule.match == "breakpoints" and self._one_life(plan, parent.plan):
+            marked = parent.plan.breakpoints[-1].pieces if parent.plan.breakpoints else 0
+        total = parent.prompt.total_tokens
+        stored = total + self._output_ends[recorded.parent]
+        found = shift(
+            recorded.prompt,
+            recorded.match,
+            recorded.causes,
+            prompt,
+            rule,
+            plan,
+            (total, stored),
+            marked,
+        )
+        if found is None:
+            return None
+        if chain.swap is None:
+            return recorded
+        match, causes = found
+        change = recorded.setting_change
+        return self._bill(recorded.index, prompt, match, causes, plan, rule, parent, change)
+
+    def _one_life(self, plan: CachePlan, other: CachePlan) -> bool:
+        """Whether all breakpoints of both, and of the session's first turn, live equally long."""
+        lives = {point.lifetime_s for p in (plan, other) for point in p.breakpoints}
+        first = self._recorded[0].plan.breakpoints if self._recorded else ()
+        return len(lives | {point.lifetime_s for point in first}) <= 1
+
+    def _output_size(self, index: int) -> int:
+        """Tokens that a stored output adds to its prompt, whose reply marks it repeats."""
+        output, (_, rule) = self._outputs[index], self._own[index]
+        if not len(output):
+            return 0
+        size = int(self.table.assemble((), output).tokens.sum())
+        return size - self.table.reply_tokens - min(1, rule.keep_last_tokens)
 
     def _kept(self, index: int, blocks: Sequence[Block]) -> Sequence[Block]:
         info, rule = self._own[index]
@@ -278,54 +362,51 @@ class TurnRunner:
         match: Match,
         plan: CachePlan,
         rule: CacheRule,
-        parent: Entry | None,
+        entry: Entry | None,
         turns: Sequence[Turn],
     ) -> Turn:
-        request = self.session.requests[at]
-        parent_turn = None if match.parent is None else turns[match.parent]
-        parent_prompt = None if parent_turn is None else parent_turn.prompt
-        causes = split_causes(self.table, prompt, match, parent, parent_prompt)
-        rows = split_lines(causes, match)
-        lines = tuple(map(sum, zip(*rows, strict=True)))
-        output_tokens = self._output_tokens[at]
-        rates = self._rates(at, request.time, prompt.total_tokens)
-        bill = None if rates is None else bill_input(rows, rates)
-        cost = output = by_cause = repaid = None
-        storage = ZERO
-        if match.refused:
-            cost = output = repaid = ZERO
-            by_cause = (ZERO,) * len(rows)
-        elif rates is not None and bill is not None:
-            output = cost_usd(output_tokens or 0, rates.output)
-            if match.stored_tokens and rule.storage_usd_per_mtok_hour is not None:
-                storage = storage_usd(
-                    match.stored_tokens, match.stored_s, rule.storage_usd_per_mtok_hour
-                )
-            by_cause, repaid = bill.cause_costs_usd, bill.repaid_usd
-            cost = sum(by_cause, output + storage)
-        return Turn(
-            request.index,
-            request.model,
+        parent = None if match.parent is None else turns[match.parent]
+        parent_prompt = None if parent is None else parent.prompt
+        causes = split_causes(self.table, prompt, match, entry, parent_prompt)
+        change = setting_change(causes, prompt, plan, parent)
+        return self._bill(at, prompt, match, causes, plan, rule, parent, change)
+
+    def _bill(
+        self,
+        at: int,
+        prompt: Prompt,
+        match: Match,
+        causes: Causes,
+        plan: CachePlan,
+        rule: CacheRule,
+        parent: Turn | None,
+        setting_change: tuple[str, str] | None,
+    ) -> Turn:
+        return bill_turn(
+            self.session.requests[at],
             prompt,
             match,
             causes,
-            match.parent,
-            parent_prompt,
-            (lines[0], lines[1], lines[2], lines[3]),
-            output_tokens,
-            rates,
-            cost,
-            output,
-            by_cause,
-            repaid,
+            parent,
+            self._output_tokens[at],
+            self._rates_at(at, prompt.total_tokens),
             plan,
-            _setting_change(causes, prompt, plan, parent_turn),
-            storage,
+            rule,
+            setting_change,
         )
 
-    def _rates(self, index: int, when: datetime | None, total_tokens: int) -> Rates | None:
+    def _rates_at(self, index: int, total_tokens: int) -> Rates | None:
+        """The prices of a request as it was sent."""
+        if index not in self._base_rates:
+            request, (info, rule) = self.session.requests[index], self._own[index]
+            base = rates_for(info, request.time, self._price_date)
+            self._base_rates[index] = None if base is None else rates_under(base, rule)
+        rates = self._base_rates[index]
+        return rates if rates is None or not rates.tiers else self._rates(index, total_tokens)
+
+    def _rates(self, index: int, total_tokens: int) -> Rates | None:
         info, rule = self._own[index]
-        rates = rates_for(info, when, self._price_date)
+        rates = rates_for(info, self.session.requests[index].time, self._price_date)
         return None if rates is None else rates_under(rates.at(total_tokens), rule)
 
     def _count_output(self, request: Request, index: int) -> int | None:
@@ -337,13 +418,3 @@ class TurnRunner:
         numbers = self._outputs[index].tolist()
         opening = len(CHAT_FORMATS[self.model.chat_format].reply)
         return max(0, sum(self.table[n].tokens for n in numbers) - opening)
-
-
-def _setting_change(
-    causes: Causes, prompt: Prompt, plan: CachePlan, parent: Turn | None
-) -> tuple[str, str] | None:
-    """The fields that parted a request from its parent where the text is the same."""
-    at = causes.break_piece
-    if at is None or parent is None or prompt.pieces[at] != parent.prompt.pieces[at]:
-        return None
-    return dict(parent.plan.salts).get(at, ""), dict(plan.salts).get(at, "")
