@@ -135,7 +135,9 @@ class CapacityController:
     """Observes turns and decides on interventions; one controller a conversation.
 
     The order of a turn: `mark_turn_start`, then at each point `observe`, `decide` and, when the
-    intervention was carried out, `mark_intervention_applied` (or `mark_replay_failed`).
+    intervention was carried out, `mark_intervention_applied` (or `mark_replay_failed`). As in the
+    reference the turn numbers are the caller's: one that goes back is taken as it is. Tables and
+    sessions are checked for that where they come in.
     """
 
     def __init__(self, config: CapacityConfig | None = None) -> None:

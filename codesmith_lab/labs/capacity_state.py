@@ -171,9 +171,7 @@ class CapacityState:
         """What to know, in sentences."""
         notes = [f"{doubt[0].upper()}{doubt[1:]}." for doubt in self.config.doubts()]
         if self.runner is not None:
-            observer = SessionObserver(self.runner, 8, self.turns)
-            known = "" if observer.window_known else ", assumed"
-            notes.append(f"Context window {observer.context_window_tokens:,} tokens{known}.")
+            notes += SessionObserver(self.runner, 8, self.turns).notes()
         notes.append("The reference ships the controller switched off.")
         return notes
 

@@ -81,7 +81,8 @@ class SessionObserver:
         engine does; a long tool loop is then one turn.
     context_window_tokens: None takes the catalog's for the model, else `DEFAULT_WINDOW_TOKENS`.
 
-    Raises LabError for a window that is no positive number, or another numbering.
+    Raises LabError for a window that is no positive number, another numbering, and a session of
+    whose requests no content is known: counters alone say nothing of tools and references.
     """
 
     def __init__(
@@ -93,6 +94,13 @@ class SessionObserver:
     ) -> None:
         if turns not in ("request", "person"):
             raise LabError(f"turns is {turns!r}; choose request or person")
+        requests = runner.session.requests
+        self.without_content = sum(request.content == "none" for request in requests)
+        if self.without_content == len(requests):
+            raise LabError(
+                f"{runner.session.name} holds no messages, so tool calls and references cannot be "
+                "counted; take a log with the requests' bodies"
+            )
         known = catalog_window_tokens(runner.model.price_ref)
         tokens = context_window_tokens or known or DEFAULT_WINDOW_TOKENS
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
@@ -125,8 +133,25 @@ class SessionObserver:
                 calls += results
                 yield Point(i + 1, "post_tool", turn, steps + calls + 1)
 
+    def notes(self) -> list[str]:
+        """What is assumed, in sentences."""
+        assumed = "" if self.window_known else ", assumed"
+        notes = [f"Context window {self.context_window_tokens:,} tokens{assumed}."]
+        if self.without_content:
+            notes.append(
+                f"{self.without_content} requests are known by their counters only: no tool call "
+                "and no reference is counted there."
+            )
+        return notes
+
     def observe(self, point: Point, blocks: Sequence[Block], tokens: int) -> CapacityObservation:
-        """The observation at a point, where the request holds these blocks and tokens."""
+        """The observation at a point, where the request holds these blocks and tokens.
+
+        Where the log holds no content, the reported input tokens are taken.
+        """
+        request = self.runner.session.requests[point.request]
+        if request.content == "none" and request.usage is not None:
+            tokens = request.usage.input_tokens
         calls = results = 0
         references: set[str] = set()
         for message in messages_of(blocks)[-self._newest :]:

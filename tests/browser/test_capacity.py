@@ -34,7 +34,7 @@ def wait_text(page: Any, selector: str, text: str) -> None:
     page.wait_for_function(
         "([s, t]) => [...document.querySelectorAll(s)].some((n) => n.textContent.includes(t))",
         arg=[selector, text],
-        timeout=20_000,
+        timeout=60_000,
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
 import codesmith_lab as lab
+from codesmith_lab.billing.usage import Usage
 from codesmith_lab.capacity import CapacityConfig, observe_all
 from codesmith_lab.errors import LabError
 from codesmith_lab.samples.agent_log import agent_log_lines
@@ -31,8 +33,10 @@ FREE = InterventionRules(summary_call="none")
 KEEN = CapacityConfig(enabled=True, low_risk_max=0.05, medium_risk_max=0.3)
 
 
-def runner_of(lines: Any, model: str | None = None, rules: str | None = None) -> TurnRunner:
-    runner = make_runner(lab.load_bytes(b"\n".join(lines)), model, rules)
+def runner_of(
+    lines: Any, model: str | None = None, rules: str | None = None, session: Any = None
+) -> TurnRunner:
+    runner = make_runner(session or lab.load_bytes(b"\n".join(lines)), model, rules)
     runner.recount()
     return runner
 
@@ -136,6 +140,25 @@ def test_anthropic_sessions_count_the_same() -> None:
     assert table.actions.tolist() == [1, 2, 3]
     assert SessionObserver(runner).context_window_tokens == DEFAULT_WINDOW_TOKENS
     assert not SessionObserver(runner).window_known
+
+
+def test_counters_alone_are_no_observation(long_runner: TurnRunner) -> None:
+    """A log may hold no bodies: then the reported tokens are taken, and the gap is told."""
+    session = long_runner.session
+    usage = Usage(input_tokens=77_000, output_tokens=5, cache_read_tokens=0)
+    bare = replace(session.requests[5], blocks=(), body=b"", content="none", usage=usage)
+    some = replace(session, requests=(*session.requests[:5], bare, *session.requests[6:]))
+    observer = SessionObserver(runner_of([], session=some))
+    assert "1 requests are known by their counters only" in observer.notes()[1]
+    table = observe_session(some)
+    row = table.turn_index.tolist().index(5)
+    assert table.context_used_ratio[row] == 77_000 / observer.context_window_tokens
+    none = replace(
+        session,
+        requests=tuple(replace(r, blocks=(), body=b"", content="none") for r in session.requests),
+    )
+    with pytest.raises(LabError, match="holds no messages, so tool calls and references cannot"):
+        observe_session(none)
 
 
 def test_only_the_newest_messages_count(long_runner: TurnRunner) -> None:
