@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-OPEN = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/codesmith-lab"
+OPEN = "python3 -m venv .venv && .venv/bin/pip install '.[capacity]' && .venv/bin/codesmith-lab"
 TEST = "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"
 MACHINE = re.compile(r"/(?:work|root|farm|tmp|opt/venv|home/[a-z]+)/")
 PLACES = (".ci", "binder", "codesmith_lab", "notebooks")
