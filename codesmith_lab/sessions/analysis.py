@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timezone
 
 from codesmith_lab.billing.models import ModelInfo, resolve_model
@@ -46,10 +46,10 @@ def make_runner(session: Session, model: str | None = None, rules: str | None = 
     as_sent = model is None
     known: dict[str, tuple[ModelInfo, CacheRule]] = {"": (info, rule)}
 
-    place = _places(session) if as_sent else {}
+    place = _places(session)
 
     def scope(request: Request) -> str:
-        return place[request.index] if as_sent else name
+        return place(request) if as_sent else name
 
     def own(request: Request) -> tuple[ModelInfo, CacheRule]:
         if not as_sent:
@@ -61,21 +61,24 @@ def make_runner(session: Session, model: str | None = None, rules: str | None = 
     return TurnRunner(session, info, rule, scope, _price_date(session), own)
 
 
-def _places(session: Session) -> dict[int, str]:
-    """Names the cache of each request: provider, account and model as far as the log says.
+def _places(session: Session) -> Callable[[Request], str]:
+    """Names the cache of a request: provider, account and model as far as the log says.
 
     Where the log names one provider or account only, requests without one are taken to be its:
-    what is not known parts no caches.
+    what is not known parts no caches. A remedy may have pinned the provider.
     """
     scopes = [request.scope for request in session.requests]
     providers = {scope.provider for scope in scopes if scope.provider}
     accounts = {scope.account for scope in scopes if scope.account}
     provider = next(iter(providers)) if len(providers) == 1 else ""
     account = next(iter(accounts)) if len(accounts) == 1 else ""
-    return {
-        r.index: "\0".join((r.scope.provider or provider, r.scope.account or account, r.model))
-        for r in session.requests
-    }
+
+    def place(request: Request) -> str:
+        given = request.scope
+        served = request.settings.get("_provider") or given.provider or provider
+        return "\0".join((served, given.account or account, request.model))
+
+    return place
 
 
 def _own_of(

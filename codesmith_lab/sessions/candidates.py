@@ -33,6 +33,7 @@ from codesmith_lab.sessions.settings_rewrites import (
     mark_last,
     mark_pinned,
     mark_stable,
+    pin_provider,
 )
 
 __all__ = ["Candidate", "candidates"]
@@ -229,6 +230,13 @@ def _for_settings(cls: str, block: str, rule: CacheRule) -> Iterator[Candidate]:
             "requests",
             "Ask for the longest lifetime",
             lambda requests: longer_life(requests, rule),
+        )
+    elif cls == "provider_change":
+        yield _settings(
+            "pin_provider",
+            "requests",
+            "Have every request served by the provider that serves most of them",
+            pin_provider,
         )
     elif cls == "routing":
         for name in rule.scope_fields:

@@ -153,8 +153,8 @@ def _settings(
             continue
         if key == "system":
             notes.append("'system' is no field of this format and was read as a setting")
-        if key == "_markers":
-            notes.append("the field '_markers' was passed over, for the name is taken")
+        if key in ("_markers", "_provider"):
+            notes.append(f"the field {key!r} was passed over, for the name is taken")
             continue
         settings[plain(key)] = plain(value_of(member))
     named = members.get("modelId", members.get("model"))

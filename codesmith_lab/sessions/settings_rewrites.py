@@ -6,6 +6,7 @@ count the blocks of the request as it is sent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "mark_last",
     "mark_pinned",
     "mark_stable",
+    "pin_provider",
 ]
 
 Settings = dict[int, Mapping[str, Any]]
@@ -132,6 +134,15 @@ def keep_setting(requests: Sequence[Request], name: str) -> Settings:
             _set(settings, name, first)
             changed[request.index] = settings
     return changed
+
+
+def pin_provider(requests: Sequence[Request]) -> Settings:
+    """Every request served by the provider that served most of them."""
+    served = Counter(r.scope.provider for r in requests if r.scope.provider)
+    if len(served) < 2:
+        return {}
+    best = min(served, key=lambda name: (-served[name], name))
+    return {r.index: {**r.settings, "_provider": best} for r in requests}
 
 
 def _set(settings: dict[str, Any], path: str, value: Any) -> None:

@@ -32,7 +32,7 @@ _SERVER_SIDE = ("anthropic",)
 def _scope(request: Request) -> tuple[str, str, str]:
     """Provider, account and cache key as far as the log says."""
     scope = request.scope
-    return scope.provider, scope.account, scope.cache_key
+    return request.settings.get("_provider") or scope.provider, scope.account, scope.cache_key
 
 
 def on_scope(

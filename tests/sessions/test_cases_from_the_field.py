@@ -400,6 +400,11 @@ def test_another_provider_behind_a_gateway_has_its_own_cache() -> None:
     assert (found.requests, found.certainty) == (1, "certain")
     assert found.tokens > 2990
     assert report.turns[2].match.hit_tokens == 0
+    pinned = next(r for r in report.remedies_list if r.action == "pin_provider")
+    changed = lab.analyze(pinned.apply(report.runner.session))
+    assert report.totals.cost_usd - changed.totals.cost_usd == pinned.saves_usd > 0
+    assert changed.turns[2].match.hit_tokens > 2800
+    assert "provider_change" not in classes(changed)
     # Back at the first provider, its entry is still there.
     assert report.turns[3].match.hit_tokens > 2800
 
