@@ -28,10 +28,10 @@ from codesmith_lab.cache.plan import CachePlan, carry_markers, kept_blocks, make
 from codesmith_lab.cache.rule_files import get_rule
 from codesmith_lab.cache.rules import CacheRule, setting_at
 from codesmith_lab.cache.swaps import Swap, SwappedPrompt, swapped
-from codesmith_lab.prompt.blocks import Block, SwappedBlocks
+from codesmith_lab.prompt.blocks import Block, SwappedBlocks, same_places
 from codesmith_lab.prompt.chat_format import CHAT_FORMATS
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.shifting import Chain, can_shift, shift
+from codesmith_lab.sessions.shifting import Chain, can_shift, one_life, shift
 from codesmith_lab.sessions.turn import LINES, Turn, bill_turn, setting_change
 
 __all__ = ["LINES", "Checkpoint", "Turn", "TurnRunner"]
@@ -279,7 +279,8 @@ class TurnRunner:
             return None
         parent = turns[recorded.parent]
         marked = 0
-        if rule.match == "breakpoints" and self._one_life(plan, parent.plan):
+        plans = (plan, parent.plan, self._recorded[0].plan)
+        if rule.match == "breakpoints" and one_life(*plans):
             marked = parent.plan.breakpoints[-1].pieces if parent.plan.breakpoints else 0
         total = parent.prompt.total_tokens
         stored = total + self._output_ends[recorded.parent]
@@ -301,12 +302,6 @@ class TurnRunner:
         change = recorded.setting_change
         return self._bill(recorded.index, prompt, match, causes, plan, rule, parent, change)
 
-    def _one_life(self, plan: CachePlan, other: CachePlan) -> bool:
-        """Whether all breakpoints of both, and of the session's first turn, live equally long."""
-        lives = {point.lifetime_s for p in (plan, other) for point in p.breakpoints}
-        first = self._recorded[0].plan.breakpoints if self._recorded else ()
-        return len(lives | {point.lifetime_s for point in first}) <= 1
-
     def _output_size(self, index: int) -> int:
         """Tokens that a stored output adds to its prompt, whose reply marks it repeats."""
         output, (_, rule) = self._outputs[index], self._own[index]
@@ -327,7 +322,7 @@ class TurnRunner:
         known = self._plans.get(request.index) if as_recorded else None
         if known is not None and (
             blocks is None
-            or (not known[2].salts and len(blocks) == len(request.blocks))
+            or (not known[2].salts and same_places(blocks, request.blocks))
             or (known[0].match != "breakpoints" and not known[0].invalidates)
         ):
             return known
