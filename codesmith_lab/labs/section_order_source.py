@@ -207,7 +207,11 @@ def _edited(bench: Workbench) -> Session:
     if not blocks and not settings:
         return bench.session
     requests = tuple(
-        replace(r, blocks=blocks.get(r.index, r.blocks), settings=settings.get(r.index, r.settings))
+        replace(
+            r,
+            blocks=tuple(blocks.get(r.index, r.blocks)),
+            settings=settings.get(r.index, r.settings),
+        )
         for r in bench.session.requests
     )
     return replace(bench.session, requests=requests)

@@ -21,6 +21,7 @@ from codesmith_lab.billing.prices import Rates, rates_for
 from codesmith_lab.billing.tokens import Tokenizer, get_tokenizer, joint_delta, run_counts
 from codesmith_lab.cache.causes import Causes, split_causes
 from codesmith_lab.cache.engine import PrefixIndex
+from codesmith_lab.cache.growing import GrowingLayout
 from codesmith_lab.cache.indexes import make_index
 from codesmith_lab.cache.match import Entry, Match
 from codesmith_lab.cache.pieces import PieceTable, Prompt
@@ -90,8 +91,9 @@ class TurnRunner:
         )
         self._scope = scope
         self._price_date = price_date
+        layout = GrowingLayout(self.table)
         self._prompts: list[Prompt] = [
-            self.table.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)
+            layout.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)
         ]
         self._outputs: list[npt.NDArray[np.int32]] = [
             self.table.output_numbers(r.output or ()) for r in requests
@@ -109,7 +111,9 @@ class TurnRunner:
 
         Afterwards token counts are those of the joined text, exactly, and stay so for these texts.
         """
-        self._prompts = [self.table.exact(prompt) for prompt in self._prompts]
+        layout = GrowingLayout(self.table, exact=True)
+        requests = self.session.requests
+        self._prompts = [layout.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)]
         self._recorded = []
 
     def prompt_of(self, index: int, blocks: Sequence[Block] | None, exact: bool = False) -> Prompt:
