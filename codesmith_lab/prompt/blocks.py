@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-__all__ = ["Block", "BlockKind", "SectionMeta", "SwappedBlocks", "Zone"]
+__all__ = ["Block", "BlockKind", "SectionMeta", "SwappedBlocks", "Zone", "same_places"]
 
 Zone = Literal["pinned", "log", "scratch"]
 BlockKind = Literal[
@@ -72,14 +72,14 @@ class Block:
 class SwappedBlocks(Sequence[Block]):
     """A request's blocks of which a few were replaced in their places; the rest is not copied.
 
-    base: the request's own blocks. swaps: the new block by its place in `base`.
+    base: the request's own blocks. swaps: the new block by its place in `base`; never changed.
     """
 
     __slots__ = ("base", "swaps")
 
     def __init__(self, base: tuple[Block, ...], swaps: Mapping[int, Block]) -> None:
         self.base = base
-        self.swaps = dict(swaps)
+        self.swaps = swaps
 
     @classmethod
     def over(cls, blocks: Sequence[Block], at: int, block: Block) -> SwappedBlocks:
@@ -111,3 +111,10 @@ class SwappedBlocks(Sequence[Block]):
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key
+
+
+def same_places(blocks: Sequence[Block], own: tuple[Block, ...]) -> bool:
+    """Whether as many blocks stand in `blocks` as in a request's own."""
+    if isinstance(blocks, SwappedBlocks):
+        return blocks.base is own
+    return len(blocks) == len(own)

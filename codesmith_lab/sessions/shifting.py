@@ -18,7 +18,7 @@ from codesmith_lab.cache.plan import CachePlan
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.cache.swaps import Swap, SwappedPrompt
 
-__all__ = ["Chain", "can_shift", "shift"]
+__all__ = ["Chain", "can_shift", "one_life", "shift"]
 
 Segments = tuple[tuple[int, int], ...]
 
@@ -69,6 +69,11 @@ class Chain:
         return parent >= self.anchor and pieces > self.deepest
 
 
+def one_life(*plans: CachePlan) -> bool:
+    """Whether all breakpoints of these requests live equally long."""
+    return len({point.lifetime_s for plan in plans for point in plan.breakpoints}) <= 1
+
+
 def shift(
     was: Prompt,
     match: Match,
@@ -88,11 +93,13 @@ def shift(
     """
     if match.refused or plan.off or match.live_tokens != match.matched_tokens:
         return None
+    extends = causes.break_tokens is None
+    if rule.match != "breakpoints" and extends:
+        return _shift_extending(was, match, prompt, rule, plan, parent_ends)
     moved = _mover(prompt, was)
     matched = moved(match.matched_tokens)
     if matched is None:
         return None
-    extends = causes.break_tokens is None
     if rule.match == "breakpoints":
         if not extends:
             return None
@@ -101,23 +108,55 @@ def shift(
             return None
         hit, segments, written, stored = found
     else:
-        most = min(matched, prompt.total_tokens - rule.keep_last_tokens)
-        hit = rule.floor(most, plan.minimum_tokens)
+        hit = _hit(rule, plan, matched, prompt.total_tokens)
         if rule.match == "stored_units" and hit:
-            ends = [rule.floor(n, plan.minimum_tokens) for n in parent_ends]
-            if not extends or hit not in ends:
-                return None
+            return None
         segments = ((hit, HIT), (matched, ROUNDING), (matched, EXPIRED))
         written, stored = (hit, hit), 0
-        if extends:
-            found_causes = _extending(hit, matched, prompt.total_tokens)
-            parent, pieces = match.parent, match.pieces
-            return Match(parent, matched, matched, hit, pieces, segments, written), found_causes
     shifted = _shift_causes(causes, segments, matched, match.matched_tokens, moved)
     if shifted is None:
         return None
     parent, pieces, life = match.parent, match.pieces, match.stored_s
     return Match(parent, matched, matched, hit, pieces, segments, written, stored, life), shifted
+
+
+def _hit(rule: CacheRule, plan: CachePlan, matched: int, total: int) -> int:
+    return rule.floor(min(matched, total - rule.keep_last_tokens), plan.minimum_tokens)
+
+
+def _shift_extending(
+    was: Prompt,
+    match: Match,
+    prompt: Prompt,
+    rule: CacheRule,
+    plan: CachePlan,
+    parent_ends: tuple[int, int],
+) -> tuple[Match, Causes] | None:
+    """A turn that follows its parent to its end, under a rule of prefixes: the common case."""
+    matched = match.matched_tokens
+    if isinstance(prompt, SwappedPrompt):
+        swap = prompt.swap
+        if matched < was.tokens_before(swap.high):
+            return None
+        matched += swap.delta_tokens
+    total = prompt.total_tokens
+    hit = _hit(rule, plan, matched, total)
+    if rule.match == "stored_units" and hit:
+        least = plan.minimum_tokens
+        # The greatest unit of all, if it was stored, is at an end of the parent.
+        if hit != rule.floor(parent_ends[1], least) and hit != rule.floor(parent_ends[0], least):
+            return None
+    spans = [Span(0, hit, HIT)] if hit else []
+    if matched > hit:
+        spans.append(Span(hit, matched, ROUNDING))
+    if total > matched:
+        spans.append(Span(matched, total, NEW))
+    tokens = (hit, total - matched, 0, matched - hit, 0, 0)
+    segments = ((hit, HIT), (matched, ROUNDING), (matched, EXPIRED))
+    return (
+        Match(match.parent, matched, matched, hit, match.pieces, segments, (hit, hit)),
+        Causes(tuple(spans), tokens, None, None),
+    )
 
 
 def _mover(prompt: Prompt, was: Prompt) -> Callable[[int], int | None]:
@@ -134,16 +173,6 @@ def _mover(prompt: Prompt, was: Prompt) -> Callable[[int], int | None]:
         return tokens if tokens <= low else None
 
     return moved
-
-
-def _extending(hit: int, matched: int, total: int) -> Causes:
-    """Causes of a turn that follows its parent to its end."""
-    spans = [Span(0, hit, HIT)] if hit else []
-    if matched > hit:
-        spans.append(Span(hit, matched, ROUNDING))
-    if total > matched:
-        spans.append(Span(matched, total, NEW))
-    return Causes(tuple(spans), (hit, total - matched, 0, matched - hit, 0, 0), None, None)
 
 
 def _shift_breakpoints(

@@ -21,6 +21,7 @@ from codesmith_lab.billing.prices import Rates, rates_for
 from codesmith_lab.billing.tokens import Tokenizer, get_tokenizer, joint_delta, run_counts
 from codesmith_lab.cache.causes import Causes, split_causes
 from codesmith_lab.cache.engine import PrefixIndex
+from codesmith_lab.cache.growing import GrowingLayout
 from codesmith_lab.cache.indexes import make_index
 from codesmith_lab.cache.match import Entry, Match
 from codesmith_lab.cache.pieces import PieceTable, Prompt
@@ -28,10 +29,10 @@ from codesmith_lab.cache.plan import CachePlan, carry_markers, kept_blocks, make
 from codesmith_lab.cache.rule_files import get_rule
 from codesmith_lab.cache.rules import CacheRule, setting_at
 from codesmith_lab.cache.swaps import Swap, SwappedPrompt, swapped
-from codesmith_lab.prompt.blocks import Block, SwappedBlocks
+from codesmith_lab.prompt.blocks import Block, SwappedBlocks, same_places
 from codesmith_lab.prompt.chat_format import CHAT_FORMATS
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.shifting import Chain, can_shift, shift
+from codesmith_lab.sessions.shifting import Chain, can_shift, one_life, shift
 from codesmith_lab.sessions.turn import LINES, Turn, bill_turn, setting_change
 
 __all__ = ["LINES", "Checkpoint", "Turn", "TurnRunner"]
@@ -90,8 +91,9 @@ class TurnRunner:
         )
         self._scope = scope
         self._price_date = price_date
+        layout = GrowingLayout(self.table)
         self._prompts: list[Prompt] = [
-            self.table.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)
+            layout.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)
         ]
         self._outputs: list[npt.NDArray[np.int32]] = [
             self.table.output_numbers(r.output or ()) for r in requests
@@ -109,7 +111,9 @@ class TurnRunner:
 
         Afterwards token counts are those of the joined text, exactly, and stay so for these texts.
         """
-        self._prompts = [self.table.exact(prompt) for prompt in self._prompts]
+        layout = GrowingLayout(self.table, exact=True)
+        requests = self.session.requests
+        self._prompts = [layout.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)]
         self._recorded = []
 
     def prompt_of(self, index: int, blocks: Sequence[Block] | None, exact: bool = False) -> Prompt:
@@ -279,7 +283,8 @@ class TurnRunner:
             return None
         parent = turns[recorded.parent]
         marked = 0
-        if rule.match == "breakpoints" and self._one_life(plan, parent.plan):
+        plans = (plan, parent.plan, self._recorded[0].plan)
+        if rule.match == "breakpoints" and one_life(*plans):
             marked = parent.plan.breakpoints[-1].pieces if parent.plan.breakpoints else 0
         total = parent.prompt.total_tokens
         stored = total + self._output_ends[recorded.parent]
@@ -301,12 +306,6 @@ class TurnRunner:
         change = recorded.setting_change
         return self._bill(recorded.index, prompt, match, causes, plan, rule, parent, change)
 
-    def _one_life(self, plan: CachePlan, other: CachePlan) -> bool:
-        """Whether all breakpoints of both, and of the session's first turn, live equally long."""
-        lives = {point.lifetime_s for p in (plan, other) for point in p.breakpoints}
-        first = self._recorded[0].plan.breakpoints if self._recorded else ()
-        return len(lives | {point.lifetime_s for point in first}) <= 1
-
     def _output_size(self, index: int) -> int:
         """Tokens that a stored output adds to its prompt, whose reply marks it repeats."""
         output, (_, rule) = self._outputs[index], self._own[index]
@@ -327,7 +326,7 @@ class TurnRunner:
         known = self._plans.get(request.index) if as_recorded else None
         if known is not None and (
             blocks is None
-            or (not known[2].salts and len(blocks) == len(request.blocks))
+            or (not known[2].salts and same_places(blocks, request.blocks))
             or (known[0].match != "breakpoints" and not known[0].invalidates)
         ):
             return known

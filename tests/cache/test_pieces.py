@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codesmith_lab.billing.tokens import get_tokenizer, joint_delta, run_counts
+from codesmith_lab.cache.growing import GrowingLayout
 from codesmith_lab.cache.pieces import PieceTable
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.prompt.chat_format import CHAT_FORMATS
@@ -64,3 +65,54 @@ def test_a_varied_prompt_equals_one_laid_out_from_scratch(case):
     np.testing.assert_array_equal(varied.pieces, plain.pieces)
     np.testing.assert_array_equal(varied.tokens, plain.tokens)
     np.testing.assert_array_equal(varied.ends, plain.ends)
+
+
+@st.composite
+def growing(draw):
+    """Requests that extend, cut, edit or replace the one before, and that share its blocks."""
+    name = draw(st.sampled_from(sorted(CHAT_FORMATS)))
+    pinned = [("tool", "")] * draw(st.integers(0, 2)) + [("section", "system")] * draw(
+        st.integers(0, 2)
+    )
+
+    def block(kind, role, i):
+        zone = "log" if kind == "message" else "pinned"
+        ends = {"first": draw(st.booleans()), "last": draw(st.booleans())}
+        return Block(zone, kind, role, f"n{i}", draw(TEXTS), b"", **ends)
+
+    blocks = tuple(block(kind, role, i) for i, (kind, role) in enumerate(pinned))
+    requests = []
+    for _ in range(draw(st.integers(1, 6))):
+        change = draw(st.integers(0, 5))
+        if change == 0 and blocks:
+            at = draw(st.integers(0, len(blocks) - 1))
+            blocks = (*blocks[:at], replace(blocks[at], text=draw(TEXTS)), *blocks[at + 1 :])
+        elif change == 1 and blocks:
+            blocks = blocks[: draw(st.integers(0, len(blocks)))]
+        more = draw(st.lists(KINDS.filter(lambda k: k[0] == "message"), max_size=4))
+        blocks = (*blocks, *(block(kind, role, len(blocks)) for kind, role in more))
+        requests.append(blocks)
+    return name, requests, draw(st.booleans())
+
+
+@settings(max_examples=400, deadline=None)
+@given(growing())
+def test_growing_requests_are_laid_out_as_each_alone(case):
+    name, requests, exact = case
+    tokenizer = get_tokenizer("o200k_base")
+    parts = (
+        CHAT_FORMATS[name],
+        tokenizer.ids,
+        lambda a, b: joint_delta(a, b, tokenizer),
+        lambda texts: run_counts(texts, tokenizer),
+    )
+    table = PieceTable(*parts)
+    layout = GrowingLayout(table, exact)
+    for blocks in requests:
+        found = layout.prompt(blocks)
+        alone = PieceTable(*parts)
+        plain = alone.exact(alone.prompt(blocks)) if exact else alone.prompt(blocks)
+        assert found.blocks == plain.blocks
+        np.testing.assert_array_equal(found.tokens, plain.tokens)
+        np.testing.assert_array_equal(found.ends, plain.ends)
+        np.testing.assert_array_equal(found.pieces, table.prompt(blocks).pieces)

@@ -183,6 +183,59 @@ def test_a_growing_session_is_shifted_but_for_its_first_turn(rule: str) -> None:
     assert runner.run(apply_edits(runner.session, [edit], {}))[-1].match.hit_tokens > 1024
 
 
+def made(*turns: tuple[str, list[str], str | None]) -> Session:
+    """Turns of (second system block, messages, answer), ten seconds apart."""
+    roles = ("user", "assistant")
+    bodies = []
+    for at, (second, messages, answer) in enumerate(turns):
+        system = [{"type": "text", "text": t} for t in (text(900), second)]
+        sent = [{"role": roles[i % 2], "content": m} for i, m in enumerate(messages)]
+        entry: dict[str, Any] = {"time": 10 * at, "request": {"system": system, "messages": sent}}
+        if answer is not None:
+            entry["response"] = {"content": [{"type": "text", "text": answer}]}
+        bodies.append(entry)
+    return loaded(bodies)
+
+
+def edited(session: Session, rule: str, turn: int, scope: Any, new: str) -> list[Turn]:
+    """The turns after the second system block of a turn became `new`; both ways agree."""
+    runner = make_runner(session, rules=rule)
+    runner.recount()
+    runner.run()
+    block = [b for b in session.requests[turn].blocks if b.kind == "section"][1]
+    edit = TextEdit(turn, block.name, scope, block.text, new)
+    assert differences(runner, [edit], exact=False)[0] == []
+    return runner.run(apply_edits(session, [edit], {}), runner.checkpoint(turn))
+
+
+def test_an_edit_may_come_closer_to_a_later_version_of_the_same_section() -> None:
+    """Turn 4's section shares more with what was put into turn 2 than with turn 3's."""
+    old, later = text(700), text(200) + " zig" * 500
+    turns = [(old, ["q"], None)] * 4 + [(later, ["q"], None)]
+    found = edited(made(*turns), "deepseek-v3", 2, "this_turn", text(200) + " zig" * 400)
+    assert found[4].parent == 2
+    assert found[4].match.matched_tokens > found[4].prompt.tokens_before(1) + 600
+
+
+def test_an_answer_that_came_back_changed_ends_in_no_stored_unit() -> None:
+    """The common part ends inside the stored answer: the unit at the prompt's end hits."""
+    first = text(300)
+    back = [first, text(200, " a") + " changed", "next"]
+    turns = [(text(400), [first], text(290, " a"))] * 2 + [(text(400), back, None)]
+    found = edited(made(*turns), "deepseek-v4", 0, "all_turns", text(401))
+    assert found[2].match.hit_tokens == found[1].prompt.total_tokens // 128 * 128
+    assert found[2].match.matched_tokens // 128 * 128 > found[2].match.hit_tokens
+
+
+def test_an_edit_may_bring_back_what_an_earlier_turn_had() -> None:
+    """Turn 3 follows turn 2's section only as recorded, and all of turn 0 once edited."""
+    a, b = text(500), text(500, " other")
+    opening = text(600, " u")
+    turns = [(a, [opening], None)] * 2 + [(b, ["x"], None), (b, [opening], None)]
+    found = edited(made(*turns), "openai-128", 2, "from_here", a)
+    assert found[3].match.matched_tokens == found[3].prompt.total_tokens
+
+
 def test_swapped_blocks_are_a_sequence_of_blocks() -> None:
     blocks = loaded([{"time": 1, "request": {"system": "a", "messages": []}}]).requests[0].blocks
     other = blocks[0].__class__("pinned", "section", "system", "x", "y", b"")
