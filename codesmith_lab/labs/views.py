@@ -32,11 +32,15 @@ Dict = dict[str, Any]
 
 def figures_view(totals: Totals) -> list[Dict]:
     """The figures at the top: hit share, cost, and what drift cost."""
-    figures = [
-        {"value": f"{totals.hit_share:.1%}", "label": "cache hit", "tone": ""},
-        {"value": dollars(totals.cost_usd), "label": "this session, predicted", "tone": ""},
-    ]
-    if totals.repaid_usd is not None:
+    share, label = totals.hit_share, "cache hit"
+    if not totals.predicted:
+        read, label = totals.reported_read_tokens, "cache hit, reported"
+        share = read / totals.reported_input_tokens if totals.reported_input_tokens else 0.0
+    figures = [{"value": f"{share:.1%}", "label": label, "tone": ""}]
+    if totals.predicted:
+        cost = dollars(totals.cost_usd)
+        figures.append({"value": cost, "label": "this session, predicted", "tone": ""})
+    if totals.repaid_usd is not None and totals.predicted:
         figures.append(
             {
                 "value": signed(totals.repaid_usd),

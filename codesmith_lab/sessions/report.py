@@ -29,10 +29,12 @@ __all__ = ["Report", "Totals"]
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over a session. Money is None where any request has no price.
+    """Sums over a session. Money is None where any request has no price or no content.
 
     repaid_usd: what drift cost: the repaid tokens' price above a cache read.
     reported_cost_usd: the bill from reported counters, None unless every request has them.
+    without_content: requests of which the log holds counters at most; nothing is predicted there.
+    reported_input_tokens, reported_read_tokens: what counters say, of the requests that have them.
     """
 
     requests: int
@@ -43,6 +45,14 @@ class Totals:
     cost_usd: Decimal | None
     repaid_usd: Decimal | None
     reported_cost_usd: Decimal | None
+    without_content: int = 0
+    reported_input_tokens: int = 0
+    reported_read_tokens: int = 0
+
+    @property
+    def predicted(self) -> bool:
+        """Whether any request holds content that a prediction could be made from."""
+        return self.without_content < self.requests
 
     @property
     def hit_share(self) -> float:
@@ -57,6 +67,8 @@ def _sum(values: Sequence[Decimal | None]) -> Decimal | None:
 
 def total(runner: TurnRunner, turns: Sequence[Turn]) -> Totals:
     """Sums over the turns of a run."""
+    requests = [runner.session.requests[turn.index] for turn in turns]
+    usages = [request.usage for request in requests if request.usage is not None]
     return Totals(
         len(turns),
         sum(t.prompt.total_tokens for t in turns),
@@ -66,6 +78,9 @@ def total(runner: TurnRunner, turns: Sequence[Turn]) -> Totals:
         _sum([t.cost_usd for t in turns]),
         _sum([t.repaid_usd for t in turns]),
         _sum([runner.reported_usd(t.index) for t in turns]),
+        sum(request.content == "none" for request in requests),
+        sum(usage.input_tokens for usage in usages),
+        sum(usage.cache_read_tokens or 0 for usage in usages),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.remedies import Remedy
 from codesmith_lab.sessions.report import Report
-from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars, visible
+from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars, visible, without_content_text
 
 __all__ = ["MOST_ROWS", "Table", "summary_lines", "tables"]
 
@@ -33,11 +33,17 @@ def summary_lines(report: Report) -> list[str]:
     lines = [
         f"{totals.requests:,} requests, {visible(runner.session.format)}, "
         f"as {visible(runner.model.name)}: {runner.rule.title}.",
-        f"Input {totals.input_tokens:,} tokens, {totals.hit_share:.1%} of them hits; output "
-        f"{totals.output_tokens:,}.",
-        f"Cost {dollars(totals.cost_usd)} (predicted), of that paid again "
-        f"{dollars(totals.repaid_usd)}.",
     ]
+    if totals.predicted:
+        lines += [
+            f"Input {totals.input_tokens:,} tokens, {totals.hit_share:.1%} of them hits; output "
+            f"{totals.output_tokens:,}.",
+            f"Cost {dollars(totals.cost_usd)} (predicted), of that paid again "
+            f"{dollars(totals.repaid_usd)}.",
+        ]
+    if totals.without_content:
+        text = without_content_text(totals)
+        lines.append(text[0].upper() + text[1:] + ".")
     if totals.reported_cost_usd is not None:
         lines.append(f"Cost {dollars(totals.reported_cost_usd)} (reported).")
     return lines

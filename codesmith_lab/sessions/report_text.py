@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from codesmith_lab.cache.causes import CAUSES
 
 if TYPE_CHECKING:
-    from codesmith_lab.sessions.report import Report
+    from codesmith_lab.sessions.report import Report, Totals
 
 __all__ = ["CAUSE_NAMES", "dollars", "report_text", "visible"]
 
@@ -58,19 +58,8 @@ def report_text(report: Report) -> str:
         f"as {visible(report.runner.model.name)}",
         f"{report.runner.rule.title}",
         "",
-        f"input {totals.input_tokens:,} tokens, {totals.hit_share:.1%} of them hits; "
-        f"output {totals.output_tokens:,}",
+        *_totals(totals),
     ]
-    lines += [
-        f"  {CAUSE_NAMES[cause]:<15}{tokens:>14,}"
-        for cause, tokens in zip(CAUSES, totals.causes, strict=True)
-        if tokens or cause in ("hit", "new", "repaid")
-    ]
-    lines.append(f"cost {dollars(totals.cost_usd)} (predicted)")
-    if totals.repaid_usd is not None:
-        lines.append(f"of that paid again: {dollars(totals.repaid_usd)}")
-    if totals.reported_cost_usd is not None:
-        lines.append(f"cost {dollars(totals.reported_cost_usd)} (reported)")
     lines += _section("Findings", [_finding_line(report, i) for i in range(_count(report))])
     lines += _section(
         "What to change (simulated)",
@@ -85,6 +74,40 @@ def report_text(report: Report) -> str:
         + ([f"and {len(skipped) - 20} more"] if len(skipped) > 20 else []),
     )
     return "\n".join(lines) + "\n"
+
+
+def _totals(totals: Totals) -> list[str]:
+    """What is predicted, where there is content to predict from, and what is reported."""
+    lines = []
+    if totals.predicted:
+        lines.append(
+            f"input {totals.input_tokens:,} tokens, {totals.hit_share:.1%} of them hits; "
+            f"output {totals.output_tokens:,}"
+        )
+        lines += [
+            f"  {CAUSE_NAMES[cause]:<15}{tokens:>14,}"
+            for cause, tokens in zip(CAUSES, totals.causes, strict=True)
+            if tokens or cause in ("hit", "new", "repaid")
+        ]
+    if totals.without_content:
+        lines.append(without_content_text(totals))
+    if totals.predicted and (totals.cost_usd is not None or not totals.without_content):
+        lines.append(f"cost {dollars(totals.cost_usd)} (predicted)")
+        if totals.repaid_usd is not None:
+            lines.append(f"of that paid again: {dollars(totals.repaid_usd)}")
+    if totals.reported_cost_usd is not None:
+        lines.append(f"cost {dollars(totals.reported_cost_usd)} (reported)")
+    return lines
+
+
+def without_content_text(totals: Totals) -> str:
+    """What is known of requests whose content the log does not hold."""
+    some = "all requests hold" if not totals.predicted else f"{totals.without_content:,} hold"
+    return (
+        f"{some} no content, so that nothing is predicted there; reported: input "
+        f"{totals.reported_input_tokens:,} tokens, {totals.reported_read_tokens:,} of them read "
+        f"from the cache; output {totals.output_tokens:,}"
+    )
 
 
 def _plan(report: Report) -> list[str]:

@@ -69,7 +69,7 @@ def bill_turn(
     rule: CacheRule,
     setting_change: tuple[str, str] | None,
 ) -> Turn:
-    """A turn with its bill at `rates`; without prices its money is None."""
+    """A turn with its bill at `rates`; without prices, or content to predict from, it has none."""
     total = prompt.total_tokens
     hit, (long_end, end) = match.hit_tokens, match.written
     bill = None
@@ -84,7 +84,7 @@ def bill_turn(
     if match.refused:
         cost = output = repaid = ZERO
         by_cause = (ZERO,) * len(causes.tokens)
-    elif rates is not None and bill is not None:
+    elif rates is not None and bill is not None and request.content != "none":
         output = cost_usd(output_tokens, rates.output) if output_tokens else ZERO
         if match.stored_tokens and rule.storage_usd_per_mtok_hour is not None:
             price = rule.storage_usd_per_mtok_hour

@@ -1,9 +1,11 @@
 """Figures as people read them."""
 
+import json
 from decimal import Decimal
 
 import pytest
 
+from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.sessions.analysis import analyze
 from codesmith_lab.sessions.load import load_bytes
 from codesmith_lab.sessions.report_text import dollars
@@ -32,3 +34,41 @@ def test_what_was_repaired_in_reading_is_said() -> None:
     )
     notes = analyze(load_bytes(line)).notes()
     assert "Reading: a content part of an unknown type was kept as its JSON (1 request)." in notes
+
+
+def test_a_log_without_content_has_a_reported_bill_and_no_predicted_one() -> None:
+    lines = [
+        json.dumps(
+            {
+                "type": "assistant",
+                "sessionId": "s",
+                "timestamp": f"2026-05-01T21:2{minute}:00.000Z",
+                "uuid": f"u{minute}",
+                "message": {
+                    "id": f"msg_{minute}",
+                    "role": "assistant",
+                    "model": "claude-sonnet-4-5",
+                    "content": [{"type": "text", "text": "yes"}],
+                    "usage": {
+                        "input_tokens": 10,
+                        "cache_creation_input_tokens": 1000,
+                        "cache_read_input_tokens": 20000,
+                        "output_tokens": 100,
+                    },
+                },
+            }
+        )
+        for minute in (1, 2)
+    ]
+    report = analyze(load_bytes("\n".join(lines).encode()))
+    # By hand: twice 10 at 3, 1000 at 3.75, 20,000 at 0.30 and 100 at 15 dollars a million.
+    by_hand = 2 * (10 * 3 + 1000 * Decimal("3.75") + 20000 * Decimal("0.3") + 100 * 15)
+    assert report.totals.reported_cost_usd == by_hand / 1_000_000
+    assert report.totals.cost_usd is None
+    text = report.to_text()
+    assert "predicted)" not in text
+    assert "all requests hold no content" in text
+    assert "reported: input 42,020 tokens, 40,000 of them read from the cache" in text
+    assert "predicted)" not in report.to_markdown()
+    head = Workbench(report.runner.session).head
+    assert [figure["value"] for figure in head["figures"]] == ["95.2%", "$0.0226"]
