@@ -208,7 +208,7 @@ def editor_view(turns: Sequence[Turn], at: int, selected: int, seq: int, key: st
         start, old_end, end = changed_range(old, text)
         marks = [[_utf16(text, start), _utf16(text, end)]]
         before = old[start:old_end]
-        if turn.parent is not None and len(before) <= 60 and "\n" not in before:
+        if turn.parent is not None and 0 < len(before) <= 60 and "\n" not in before:
             note = f"Was “{before}” on turn {turn.parent + 1}. "
     sections = [b.name for b in blocks if b.kind == "section"]
     place = sections.index(block.name) if is_section else -1

@@ -105,6 +105,11 @@ class Workbench(WorkbenchWidget):
     @model.setter
     def model(self, name: str) -> None:
         self._what_if.open(name)
+        # Another provider may read the prompt in another order: rows are other blocks now.
+        self.blocks = screen.blocks_trait(self._what_if, self.turn)
+        if self._selected_name is None or not self._reselect(self._selected_name):
+            self._select_break()
+        self._loads += 1
         self._changed()
 
     @property

@@ -174,3 +174,13 @@ def test_the_model_choice_names_every_provider(bench) -> None:
         bench.model = choice["value"]
         totals = bench.bill[["hit", "new", "repaid", "rounding", "expired", "unmarked"]]
         assert (totals.sum(axis=1) == bench.bill["input_tokens"]).all(), choice
+
+
+def test_another_order_of_reading_keeps_the_chosen_section(bench) -> None:
+    key, text = bench.editor["key"], bench.editor["text"]
+    row = bench.selected
+    bench.model = "claude-sonnet-4-5"
+    assert bench.selected != row
+    assert bench.blocks["name"][bench.selected] == bench.editor["name"] == "environment"
+    assert bench.editor["text"] == text
+    assert bench.editor["key"] != key
