@@ -16,7 +16,7 @@ from codesmith_lab.cache.plan import CachePlan
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.cache.tree import Reach, Walk
 
-__all__ = ["BreakpointIndex"]
+__all__ = ["BreakpointIndex", "marked_end"]
 
 
 class BreakpointIndex(PrefixIndex):
@@ -43,6 +43,8 @@ class BreakpointIndex(PrefixIndex):
         covered = prompt.tokens_before(whole)
         if covered < plan.minimum_tokens:
             covered = 0
+        if not plan.breakpoints and prompt.total_tokens >= plan.minimum_tokens:
+            covered = reach.tokens
         segments = ((hit, HIT), (dead, EXPIRED), (covered, UNMARKED), (reach.tokens, ROUNDING))
         long_end, end, fresh = self._write_ends(prompt, plan, now, hit)
         paid = (long_end, end) if self.rule.charges_writes else (hit, hit)
@@ -58,6 +60,7 @@ class BreakpointIndex(PrefixIndex):
             paid,
             end if storage else 0,
             (fresh or 0.0) if storage else 0.0,
+            marked_end=marked_end(prompt, plan),
         )
 
     def _find(self, prompt: Prompt, plan: CachePlan, now: float) -> tuple[int, int]:
@@ -118,6 +121,12 @@ class BreakpointIndex(PrefixIndex):
     def _touch(self, node: int, now: float) -> None:
         until, life = self._written[node]
         self._written[node] = (inf if now == -inf else max(until, now + life), life)
+
+
+def marked_end(prompt: Prompt, plan: CachePlan) -> int:
+    """Tokens up to the last breakpoint of a request that is long enough, 0 without one."""
+    marked = (prompt.tokens_before(point.pieces) for point in plan.breakpoints)
+    return max((tokens for tokens in marked if tokens >= plan.minimum_tokens), default=0)
 
 
 def _is_looked_up(pieces: int, plan: CachePlan, rule: CacheRule) -> bool:

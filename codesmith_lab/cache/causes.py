@@ -75,7 +75,8 @@ def split_causes(
     """Cut one request's tokens by cause.
 
     Up to the break: what the match says. Behind it: content of the parent that stands there
-    unchanged is paid again; the rest is new.
+    unchanged is paid again, or, where no breakpoint would have kept it, is unmarked; the rest is
+    new.
     """
     total = prompt.total_tokens
     spans: list[Span] = []
@@ -89,13 +90,28 @@ def split_causes(
         if start < total:
             spans.append(Span(start, total, NEW))
     else:
-        spans.extend(_behind(table, prompt, match, parent, parent_prompt))
+        behind = _behind(table, prompt, match, parent, parent_prompt)
+        if match.marked_end is not None:
+            behind = _cut_at_mark(behind, match.marked_end)
+        spans.extend(behind)
     kept = _merged(spans)
     tokens = [0] * len(CAUSES)
     for span in kept:
         tokens[span.cause] += span.end - span.start
     at = (match.pieces, match.matched_tokens) if broken else (None, None)
     return Causes(kept, tuple(tokens), *at)
+
+
+def _cut_at_mark(spans: Sequence[Span], marked_end: int) -> list[Span]:
+    """What no breakpoint covers was not lost by the break: it never was to be read."""
+    cut: list[Span] = []
+    for span in spans:
+        if span.cause != REPAID:
+            cut.append(span)
+            continue
+        edge = min(max(span.start, marked_end), span.end)
+        cut += [Span(span.start, edge, REPAID), Span(edge, span.end, UNMARKED)]
+    return cut
 
 
 def split_lines(causes: Causes, match: Match) -> tuple[tuple[int, int, int, int], ...]:

@@ -149,4 +149,5 @@ def _not_cached(walk: Walk, reach: Reach, plan: CachePlan, never: bool) -> Match
         return Match(None, 0, 0, 0, 0)
     parent = None if reach.parent < 0 else reach.parent
     segments = ((reach.tokens, UNMARKED),)
-    return Match(parent, reach.tokens, 0, 0, walk.depth, segments, refused=plan.refused)
+    refused = plan.refused
+    return Match(parent, reach.tokens, 0, 0, walk.depth, segments, refused=refused, marked_end=0)

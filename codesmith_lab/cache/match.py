@@ -72,6 +72,8 @@ class Match:
         line of their own.
     stored_tokens: tokens put into a cache that is billed for storage; stored_s: for how long.
     refused: why the provider refuses the request, "" when it does not.
+    marked_end: tokens that a breakpoint of the request covers: what lies behind could not have been
+        a hit even on an unbroken prefix. None where a cache needs no breakpoints.
     """
 
     parent: int | None
@@ -84,3 +86,4 @@ class Match:
     stored_tokens: int = 0
     stored_s: float = 0.0
     refused: str = ""
+    marked_end: int | None = None

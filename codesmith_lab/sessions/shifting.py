@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from codesmith_lab.cache.breakpoints import marked_end
 from codesmith_lab.cache.causes import Causes, Span
 from codesmith_lab.cache.match import EXPIRED, HIT, NEW, ROUNDING, Match
 from codesmith_lab.cache.pieces import Prompt
@@ -116,8 +117,20 @@ def shift(
     shifted = _shift_causes(causes, segments, matched, match.matched_tokens, moved)
     if shifted is None:
         return None
-    parent, pieces, life = match.parent, match.pieces, match.stored_s
-    return Match(parent, matched, matched, hit, pieces, segments, written, stored, life), shifted
+    mark = marked_end(prompt, plan) if rule.match == "breakpoints" else None
+    found_match = Match(
+        match.parent,
+        matched,
+        matched,
+        hit,
+        match.pieces,
+        segments,
+        written,
+        stored,
+        match.stored_s,
+        marked_end=mark,
+    )
+    return found_match, shifted
 
 
 def _hit(rule: CacheRule, plan: CachePlan, matched: int, total: int) -> int:
@@ -187,6 +200,8 @@ def _shift_breakpoints(
     if not marked_pieces or was.tokens_before(marked_pieces) != match.hit_tokens:
         return None
     least = plan.minimum_tokens
+    if not plan.breakpoints and (was.total_tokens < least) != (prompt.total_tokens < least):
+        return None
     for pieces in (marked_pieces, *(point.pieces for point in plan.breakpoints)):
         if (was.tokens_before(pieces) < least) != (prompt.tokens_before(pieces) < least):
             return None
