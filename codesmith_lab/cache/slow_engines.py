@@ -153,8 +153,11 @@ class SlowMemory:
         return True
 
     def _size(self) -> int:
-        """Tokens in the tree: every prefix of a node's end counts once."""
-        return len({(s, t[: n + 1]) for s, t in self.used for n in range(len(t))})
+        """Tokens in the tree: every page counts once for each prefix that it ends."""
+        step = self.rule.step_tokens
+        return step * len(
+            {(s, t[:end]) for s, t in self.used for end in range(step, len(t) + 1, step)}
+        )
 
 
 def _common(a: Any, b: Any) -> int:
