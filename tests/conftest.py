@@ -36,6 +36,15 @@ def pytest_sessionstart() -> None:
         pytest.exit(f"codesmith_lab comes from {HERE}, not from an installed wheel", 2)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests come last.
+
+    While Playwright runs, this thread has an event loop, and what is to be tried without one
+    would find it.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The source tree: README, notebooks, pyproject."""
