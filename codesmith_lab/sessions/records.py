@@ -93,6 +93,13 @@ class Request:
     flags: tuple[str, ...] = ()
     file: str = ""
 
+    def __repr__(self) -> str:
+        """One line, without the content: a log may hold megabytes of it."""
+        return (
+            f"<Request {self.index}: {self.model or 'no model'}, {len(self.blocks):,} blocks, "
+            f"{len(self.body):,} bytes>"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -108,3 +115,8 @@ class Session:
     format: str
     requests: tuple[Request, ...]
     skipped: tuple[Skipped, ...] = ()
+
+    def __repr__(self) -> str:
+        """One line: `requests` has the rest."""
+        left_out = f", {len(self.skipped):,} lines left out" if self.skipped else ""
+        return f"<Session {self.name!r}: {len(self.requests):,} requests, {self.format}{left_out}>"
