@@ -78,7 +78,7 @@ def side_trait(state: WhatIf, at: int) -> Dict:
     turn, recorded = now.turns[at], state.recorded.turns
     rebuilds = _rebuild_texts(state.session.requests)
     notes = side_views.unit_notes(turn, runner.rule)
-    wire = _wire_text(turn, state.session.requests)
+    wire = _wire_text(state, turn)
     return {
         "diagnosis": side_views.diagnosis_view(turn, now.breaks[at], now.steps[at], wire, notes),
         "lines": side_views.lines_view(turn),
@@ -124,9 +124,12 @@ def worst_turn(turns: Sequence[Turn]) -> int:
     return worst if costs[worst] else len(costs) - 1
 
 
-def _wire_text(turn: Turn, requests: Sequence[Request]) -> str:
-    """What differs in the bytes where the text is equal, of the session as recorded."""
-    wire = find_wire(turn, requests)
+def _wire_text(state: WhatIf, turn: Turn) -> str:
+    """What differs in the bytes where the text is equal; an edited request was never sent."""
+    edited = state.current.edited
+    if turn.index in edited or turn.parent in edited:
+        return ""
+    wire = find_wire(turn, state.session.requests)
     return "" if wire is None else f"Possible: {wire_sentence(wire)}."
 
 

@@ -296,8 +296,10 @@ class Workbench(WorkbenchWidget):
 
     def _after_history(self) -> None:
         name = self._selected_name
-        if name is not None:
-            self._reselect(name)
+        # Rows may be fewer now, or other blocks.
+        self.blocks = screen.blocks_trait(self._what_if, self.turn)
+        if name is None or not self._reselect(name):
+            self._select_break()
         self._loads += 1
         self._changed()
 

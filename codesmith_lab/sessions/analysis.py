@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timezone
+from types import MappingProxyType
 
 from codesmith_lab.billing.models import ModelInfo, resolve_model
 from codesmith_lab.billing.prices import default_price_date
 from codesmith_lab.cache.rule_files import claimed_rule, get_rule, known_rules
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.errors import LabError, UnknownModelError
+from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.diagnosis import Break, find_break
 from codesmith_lab.sessions.findings import collect_findings
 from codesmith_lab.sessions.reconcile import reconcile
@@ -121,15 +123,19 @@ def _price_date(session: Session) -> date:
     return times[-1].astimezone(timezone.utc).date() if times else default_price_date()
 
 
-def breaks_of(runner: TurnRunner, turns: Sequence[Turn]) -> list[Break | None]:
-    """The break of each turn."""
+def breaks_of(
+    runner: TurnRunner,
+    turns: Sequence[Turn],
+    edited: Mapping[int, Sequence[Block]] = MappingProxyType({}),
+) -> list[Break | None]:
+    """The break of each turn. edited: blocks of requests (by index) that edits changed."""
     requests = runner.session.requests
     return [
         find_break(
             turn,
             runner.table,
             rebuild_reason(requests[turn.index]),
-            requests[turn.index].blocks,
+            edited.get(turn.index, requests[turn.index].blocks),
         )
         for turn in turns
     ]

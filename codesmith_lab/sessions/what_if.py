@@ -6,7 +6,7 @@ screen; the workbench shows it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
@@ -34,12 +34,21 @@ _MEMO_LIMIT = 20_000
 class Breaks(Sequence["Break | None"]):
     """The break of every turn, each worked out when somebody looks at it.
 
+    edited: the blocks of requests that edits changed, by index.
     known: breaks of the first turns, which are the same there.
     """
 
-    def __init__(self, runner: TurnRunner, turns: Sequence[Turn], known: Breaks | None, same: int):
+    def __init__(
+        self,
+        runner: TurnRunner,
+        turns: Sequence[Turn],
+        edited: Mapping[int, Sequence[Block]],
+        known: Breaks | None = None,
+        same: int = 0,
+    ) -> None:
         self._runner = runner
         self._turns = turns
+        self._edited = edited
         self._known = known
         self._same = same
         self._found: dict[int, Break | None] = {}
@@ -58,17 +67,21 @@ class Breaks(Sequence["Break | None"]):
         if self._known is not None and at < self._same:
             return self._known[at]
         if at not in self._found:
-            self._found[at] = breaks_of(self._runner, self._turns[at : at + 1])[0]
+            self._found[at] = breaks_of(self._runner, self._turns[at : at + 1], self._edited)[0]
         return self._found[at]
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """Every turn of one run, with its break and its step of drift, index by index."""
+    """Every turn of one run, with its break and its step of drift, index by index.
+
+    edited: the requests that were never sent like this.
+    """
 
     turns: list[Turn]
     breaks: Breaks
     steps: list[DriftStep]
+    edited: Collection[int] = ()
 
 
 class WhatIf:
@@ -108,7 +121,7 @@ class WhatIf:
         self._memo.clear()
         self._checkpoint: Checkpoint | None = None
         turns = runner.run()
-        self.recorded = Played(turns, Breaks(runner, turns, None, 0), self._drift(turns))
+        self.recorded = Played(turns, Breaks(runner, turns, {}), self._drift(turns))
         self.replay(exact=True)
 
     @property
@@ -187,9 +200,9 @@ class WhatIf:
             self._checkpoint = self.runner.checkpoint(first, self.recorded.turns)
         turns = self.runner.run(blocks, self._checkpoint, exact, settings)
         # Turns before the first edited one are as they were, and so is what is known of them.
-        breaks = Breaks(self.runner, turns, self.recorded.breaks, first)
+        breaks = Breaks(self.runner, turns, blocks, self.recorded.breaks, first)
         steps = self.recorded.steps[:first] + self._drift(turns, first)
-        self.current = Played(turns, breaks, steps)
+        self.current = Played(turns, breaks, steps, {*blocks, *settings})
 
     def apply(self, remedy: Remedy) -> None:
         """Put a remedy in force that `report` offered for what is in force now."""

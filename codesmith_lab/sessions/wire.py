@@ -58,10 +58,13 @@ class WireDifference:
 def find_wire(turn: Turn, requests: Sequence[Request]) -> WireDifference | None:
     """The first difference on the wire before a turn's break, or None.
 
-    `requests` are the session's; the request's own body gives the byte.
+    `requests` are the session's, by index; the request's own body gives the byte. Where either of
+    the two was never sent (an edit has no body), there is no wire to compare.
     """
     parent = turn.parent_prompt
-    if parent is None:
+    if parent is None or turn.parent is None:
+        return None
+    if not requests[turn.index].body or not requests[turn.parent].body:
         return None
     mine, theirs = turn.prompt.blocks, parent.blocks
     at = turn.causes.break_piece
