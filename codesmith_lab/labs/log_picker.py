@@ -10,6 +10,7 @@ from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.sessions.load import load_bytes
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.widgets.log_picker import LogPickerWidget
+from codesmith_lab.wording import counted
 
 __all__ = ["LogPicker"]
 
@@ -72,9 +73,8 @@ class LogPicker(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     def _status(self) -> str:
         assert self.session is not None
         skipped = self.session.skipped
-        text = (
-            f"{self.session.name}: {len(self.session.requests):,} requests, {self.session.format}"
-        )
+        requests = counted(len(self.session.requests), "request")
+        text = f"{self.session.name}: {requests}, {self.session.format}"
         if skipped:
             text += f"; {len(skipped):,} skipped, the first at line {skipped[0].line}: "
             text += skipped[0].reason

@@ -40,6 +40,7 @@ from codesmith_lab.sessions.section_source import (
     bundle_stats,
     laid_by_hand,
 )
+from codesmith_lab.wording import counted
 
 __all__ = ["EXPORTS", "PLAN_MODELS", "BoardSource", "Source", "blocks_for"]
 
@@ -89,7 +90,9 @@ class BoardSource:
         if self._session is None:
             return f"{len(self._hand.sections)} sections, {self.model}, {self._rule_title}"
         rule = self._session.runner.rule
-        return f"{len(self._session.session.requests):,} requests, {self.model}, {rule.title}"
+        return (
+            f"{counted(len(self._session.session.requests), 'request')}, {self.model}, {rule.title}"
+        )
 
     @property
     def notes(self) -> list[str]:

@@ -298,7 +298,9 @@ class Workbench(WorkbenchWidget):
         name = self._selected_name
         # Rows may be fewer now, or other blocks.
         self.blocks = screen.blocks_trait(self._what_if, self.turn)
-        if name is None or not self._reselect(name):
+        if name is None:
+            self.selected = min(self.selected, len(self._turns[self.turn].prompt.blocks) - 1)
+        elif not self._reselect(name):
             self._select_break()
         self._loads += 1
         self._changed()

@@ -15,6 +15,7 @@ from codesmith_lab.sessions.load import load
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.report_json import money, report_json
 from codesmith_lab.sessions.sources import log_files
+from codesmith_lab.wording import counted
 
 __all__ = ["Batch", "Read", "check_classes", "logs_in", "read_all"]
 
@@ -86,7 +87,7 @@ class Batch:
                 named = finding.cls in classes or ("any" in classes and not finding.intended)
                 if named and finding.certainty in _SURE:
                     found[finding.cls] = found.get(finding.cls, 0) + finding.requests
-        failures = [f"{cls} was found on {n} requests" for cls, n in found.items()]
+        failures = [f"{cls} was found on {counted(n, 'request')}" for cls, n in found.items()]
         if max_repaid_usd is not None:
             repaid = self.repaid_usd
             if repaid is None:

@@ -53,6 +53,8 @@ class Finding:
     also: what else changed on the same requests, behind it: "section: class".
     request_indices: every request that shows it.
     causes: (class, zone, block) of it and of all that was listed under it.
+    changed_block_tokens: those of `tokens` that lie in the changed block itself, behind the change.
+        The bill counts them as new, as it does the whole block, and the others as repaid.
     basis: where its tokens come from: "reported" counters, "simulated" by the rules from exact
         tokens, or "estimated" where the tokenizer is no exact one.
     """
@@ -74,6 +76,7 @@ class Finding:
     request_indices: tuple[int, ...] = ()
     causes: tuple[tuple[str, str, str], ...] = ()
     basis: str = "simulated"
+    changed_block_tokens: int = 0
 
 
 def collect_findings(
@@ -232,6 +235,7 @@ def _finding(group: Sequence[Sighting], turns: Sequence[Turn], exact: bool) -> F
         tuple(s.request for s in group),
         tuple(dict.fromkeys(cause for s in group for cause in _causes(s))),
         "reported" if first.measured else "simulated" if exact else "estimated",
+        sum(s.in_block_tokens for s in group),
     )
     return replace(finding, message=_message(finding, group))
 
@@ -256,13 +260,23 @@ def _message(finding: Finding, group: Sequence[Sighting]) -> str:
     elif finding.tokens:
         parts.append(
             f"{finding.tokens:,} {_KIND.get(finding.cls, 'unchanged')} tokens were paid "
-            "in full again"
+            f"in full again{_in_block(finding)}"
         )
     if first.remark:
         parts.append(first.remark)
     if finding.at_risk_tokens:
         parts.append(f"{finding.at_risk_tokens:,} cached tokens are lost where it counts")
     return "; ".join(parts) + "."
+
+
+def _in_block(finding: Finding) -> str:
+    """Why the bill shows fewer repaid tokens than the finding."""
+    if not finding.changed_block_tokens:
+        return ""
+    return (
+        f" ({finding.changed_block_tokens:,} of them in the changed block itself, which the bill "
+        "counts as new)"
+    )
 
 
 _KIND = {"reasoning_dropped": "generated", "below_minimum": "matching"}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from codesmith_lab.billing.usage import Usage
 from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.wording import counted
 
 __all__ = ["Content", "Request", "Scope", "Session", "Skipped"]
 
@@ -95,10 +96,8 @@ class Request:
 
     def __repr__(self) -> str:
         """One line, without the content: a log may hold megabytes of it."""
-        return (
-            f"<Request {self.index}: {self.model or 'no model'}, {len(self.blocks):,} blocks, "
-            f"{len(self.body):,} bytes>"
-        )
+        blocks = counted(len(self.blocks), "block")
+        return f"<Request {self.index}: {self.model or '-'}, {blocks}, {len(self.body):,} bytes>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,5 +117,6 @@ class Session:
 
     def __repr__(self) -> str:
         """One line: `requests` has the rest."""
-        left_out = f", {len(self.skipped):,} lines left out" if self.skipped else ""
-        return f"<Session {self.name!r}: {len(self.requests):,} requests, {self.format}{left_out}>"
+        left_out = f", {counted(len(self.skipped), 'line')} left out" if self.skipped else ""
+        requests = counted(len(self.requests), "request")
+        return f"<Session {self.name!r}: {requests}, {self.format}{left_out}>"

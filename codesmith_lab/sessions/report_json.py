@@ -58,6 +58,7 @@ def report_json(report: Report) -> dict[str, Any]:
                 "first_request": f.first_request,
                 "requests": f.requests,
                 "tokens": f.tokens,
+                "changed_block_tokens": f.changed_block_tokens,
                 "cost_usd": money(f.cost_usd),
                 "certainty": f.certainty,
                 "basis": f.basis,

@@ -9,6 +9,7 @@ from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.remedies import Remedy
 from codesmith_lab.sessions.report import Report
 from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars, visible, without_content_text
+from codesmith_lab.wording import counted
 
 __all__ = ["MOST_ROWS", "Table", "summary_lines", "tables"]
 
@@ -31,7 +32,7 @@ def summary_lines(report: Report) -> list[str]:
     """The session in a few sentences."""
     totals, runner = report.totals, report.runner
     lines = [
-        f"{totals.requests:,} requests, {visible(runner.session.format)}, "
+        f"{counted(totals.requests, 'request')}, {visible(runner.session.format)}, "
         f"as {visible(runner.model.name)}: {runner.rule.title}.",
     ]
     if totals.predicted:

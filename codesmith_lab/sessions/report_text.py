@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from codesmith_lab.cache.causes import CAUSES
+from codesmith_lab.wording import counted
 
 if TYPE_CHECKING:
     from codesmith_lab.sessions.report import Report, Totals
@@ -54,7 +55,7 @@ def report_text(report: Report) -> str:
     """Totals, findings, remedies and how exact it all is."""
     totals, session = report.totals, report.runner.session
     lines = [
-        f"{visible(session.name)}: {totals.requests} requests, {session.format}, "
+        f"{visible(session.name)}: {counted(totals.requests, 'request')}, {session.format}, "
         f"as {visible(report.runner.model.name)}",
         f"{report.runner.rule.title}",
         "",

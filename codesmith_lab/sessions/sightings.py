@@ -12,6 +12,7 @@ from codesmith_lab.billing.prices import cost_usd
 from codesmith_lab.cache.causes import EXPIRED, NEW, REPAID, ROUNDING, UNMARKED
 from codesmith_lab.cache.pieces import Prompt
 from codesmith_lab.cache.rules import CacheRule
+from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.events import Event
 from codesmith_lab.sessions.history import history_events
@@ -31,6 +32,7 @@ __all__ = [
     "weighed",
 ]
 
+_UNRELATED = "its conversation is another too, so it may be another agent's prompt"
 _FREE = ("new_conversation", "branch", "message_removed")
 
 
@@ -40,6 +42,7 @@ class Sighting:
 
     remark: more than the class says, for the message. also: what else changed, in words.
     event: the difference itself; behind: the further ones. measured: the tokens are from counters.
+    in_block_tokens: those of `tokens` that lie in the changed block, where the bill calls them new.
     """
 
     cls: str
@@ -57,6 +60,7 @@ class Sighting:
     event: Event | None = None
     behind: tuple[Event, ...] = ()
     measured: bool = False
+    in_block_tokens: int = 0
 
 
 def lost_usd(turn: Turn, tokens: int, cause: int | None = None) -> Decimal | None:
@@ -88,6 +92,8 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
     rest = 0 if first.intended else broken.same_rest_tokens
     setting = first.cls in ("setting_change", "tool_choice_change")
     name = first.block if setting or first.zone == "pinned" else broken.block
+    unrelated = not first.intended and _may_be_unrelated(turn, first)
+    guessed = unrelated or (first.intended and request.rebuild is None)
     sighting = Sighting(
         first.cls,
         broken.zone,
@@ -95,14 +101,15 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
         turn.index,
         repaid + rest,
         _sum(turn.repaid_usd, lost_usd(turn, rest, NEW)),
-        "likely" if first.intended and request.rebuild is None else "certain",
+        "likely" if guessed else "certain",
         first.intended,
         max(0, gone - repaid) if first.intended else 0,
         0,
-        _shrunk(turn, first),
+        _UNRELATED if unrelated else _shrunk(turn, first),
         _also(broken),
         first,
         broken.events[1:],
+        in_block_tokens=rest,
     )
     found = [sighting if first.intended else _acquitted(request, turn, sighting)]
     for event in broken.events:
@@ -126,6 +133,25 @@ def on_break(request: Request, turn: Turn, broken: Break, turns: Sequence[Turn])
     return found
 
 
+def _may_be_unrelated(turn: Turn, first: Event) -> bool:
+    """Whether both the pinned part and the whole conversation are others than the parent's.
+
+    Then no byte says whether somebody changed a prompt, or another agent has another one.
+    """
+    if first.zone != "pinned" or not first.cls.startswith(("section_", "tool_")):
+        return False
+    mine, theirs = (_first_message(blocks) for blocks in (turn.prompt.blocks, _parents(turn)))
+    return mine is not None and theirs is not None and mine != theirs
+
+
+def _parents(turn: Turn) -> Sequence[Block]:
+    return () if turn.parent_prompt is None else turn.parent_prompt.blocks
+
+
+def _first_message(blocks: Sequence[Block]) -> str | None:
+    return next((b.text for b in blocks if b.kind not in ("section", "tool")), None)
+
+
 def _also(broken: Break) -> tuple[str, ...]:
     """What else changed: classes in the same place, then "block: class" for what lies behind."""
     behind = (event for event in broken.events if event.at != broken.events[0].at)
@@ -146,7 +172,14 @@ def _acquitted(request: Request, turn: Turn, sighting: Sighting) -> Sighting:
     if 2 * beyond < sighting.tokens:
         return sighting
     remark = f"usage reports {read:,} cached tokens all the same, so it did no harm here"
-    return replace(sighting, tokens=0, cost_usd=None, certainty="possible", remark=remark)
+    return replace(
+        sighting,
+        tokens=0,
+        cost_usd=None,
+        certainty="possible",
+        remark=remark,
+        in_block_tokens=0,
+    )
 
 
 def _shrunk(turn: Turn, event: Event) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from codesmith_lab.wording import counted
 from codesmith_lab.zones.append_log import AppendLog
 from codesmith_lab.zones.prefix import FrozenPrefix, PrefixChange
 from codesmith_lab.zones.scratch import TurnScratch
@@ -65,7 +66,7 @@ def cache_zones(session: ZoneSession) -> str:
         f"three-zone contract: {'not wired' if pinned is None else 'wired'}",
         f"PinnedPrefix: pinned {pinned or 'none'}, {drift}",
         *(f"  {line}" for line in _drift_lines(manager)),
-        f"AppendLog: {_count(len(log), 'message')}, {_count(len(log.records), 'rebuild')} kept",
+        f"AppendLog: {counted(len(log), 'message')}, {counted(len(log.records), 'rebuild')} kept",
         *(
             f"  {record.reason}: {record.messages_before} -> {record.messages_after} messages"
             for record in log.records
@@ -77,7 +78,3 @@ def cache_zones(session: ZoneSession) -> str:
         held = "no user message" if scratch.user_message is None else "user message"
         lines.append(f"TurnScratch: {held}, working set of {len(scratch.working_set)}")
     return "\n".join([*lines, manager.summary()])
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = "codesmith_lab"
 LAYERS = (
-    {"errors"},
+    {"errors", "wording"},
     {"fingerprint"},
     {"prompt"},
     {"zones"},

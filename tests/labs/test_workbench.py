@@ -41,6 +41,24 @@ def test_an_edit_recomputes_and_undo_is_exact(bench) -> None:
     assert bench.bill.equals(bench.unedited_bill)
 
 
+def test_undo_keeps_the_chosen_row_and_finds_another_where_it_is_gone(bench) -> None:
+    names = bench.blocks["name"]
+    last = len(names) - 1
+    bench.selected = last
+    bench.edit_section("environment", "gone")
+    bench.undo()
+    assert bench.selected == last
+    moved = next(r for r in bench.remedies if r.action == "move_section_to_turn")
+    bench.apply(moved.id)
+    assert len(bench.blocks["name"]) == bench.selected + 1 == last
+    bench.undo()
+    bench.selected = names.index("environment")
+    bench.redo()
+    assert "environment" not in bench.blocks["name"]
+    assert bench.editor["name"] == bench.blocks["name"][bench.selected]
+    assert bench.error == ""
+
+
 def test_typing_counts_as_a_full_recount_does(bench) -> None:
     for extra in ("a", " b", "\n", "/", "{}", "日本", "🚀 "):
         bench.edit_section("environment", bench.editor["text"] + extra)

@@ -138,3 +138,11 @@ def test_nothing_but_an_input_error_ever_comes_out(data: st.DataObject) -> None:
             load_bytes(blob)
         except InputError:
             continue
+
+
+def test_a_session_shows_itself_on_one_line() -> None:
+    secret = "word " * 5000
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": secret}]})
+    session = load_bytes((body + "\nnot json\n").encode())
+    assert repr(session) == (f"<Session {session.name!r}: 1 request, openai-chat, 1 line left out>")
+    assert repr(session.requests[0]) == f"<Request 0: m, 1 block, {len(body):,} bytes>"

@@ -150,7 +150,7 @@ def test_limits() -> None:
     assert batch.failures(["tool_order"], None) == []
     # Any fault, and what is intended only by its name.
     assert len(batch.failures(["any"], None)) == 2
-    assert batch.failures(["compaction"], None) == ["compaction was found on 1 requests"]
+    assert batch.failures(["compaction"], None) == ["compaction was found on 1 request"]
     repaid = report.totals.repaid_usd
     assert batch.failures([], repaid) == []
     assert len(batch.failures([], repaid - 1)) == 1

@@ -195,3 +195,17 @@ def test_only_the_spelling_that_changed_is_named(value, indent, ascii_only, turn
         expected.add("unicode_escape")
     assert set(found.classes) == expected
     assert old[: found.old_at] == new[: found.new_at]
+
+
+def test_an_edited_request_was_never_on_the_wire() -> None:
+    """Its bytes are nobody's: an edit is an edit, and no change of shape or of the provider's."""
+    plain = json.dumps({"role": "system", "content": "# Rules\n" + LONG})
+    turns = [PLAIN, f"{PLAIN}, {NEXT}"]
+    bodies = [f'{HEAD}"messages": [{plain}, {turn}]}}' for turn in turns]
+    bench = Workbench(load_bytes("\n".join(bodies).encode()))
+    bench.turn, bench.scope = 1, "turn"
+    bench.edit_section("rules", "# Rules\nOther" + LONG)
+    assert [wire for wire in bench.report.wires if wire is not None] == []
+    assert bench.report.findings["class"].tolist() == ["section_edited"]
+    assert bench.report.findings["certainty"].tolist() == ["certain"]
+    assert "Possible" not in json.dumps(bench.side["diagnosis"])
