@@ -24,6 +24,7 @@ __all__ = [
     "default_price_date",
     "hit_to_miss_ratio",
     "rates_for",
+    "why_no_price",
 ]
 
 # Wide enough for any token count times any price without rounding.
@@ -107,6 +108,22 @@ def rates_for(model: ModelInfo, when: datetime | None, default_date: date) -> Ra
     ended = rows[index].until
     day = moment.date() if ended is None or moment < ended else ended.date()
     return _rates(model.price_ref, index, day)
+
+
+def why_no_price(model: ModelInfo, when: datetime | None, default_date: date) -> str:
+    """Why `rates_for` gives None for the same arguments, in words; "" where it gives prices."""
+    if rates_for(model, when, default_date) is not None:
+        return ""
+    rows = () if model.price_ref is None else _rows(model.price_ref)
+    if not rows:
+        return f"no price of {model.name} is known"
+    moment = datetime.combine(default_date, _NO_TIME, UTC) if when is None else when
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    index = _active(rows, moment)
+    day = moment.astimezone(UTC).date()
+    reason = f": {rows[index].source}" if index is not None and rows[index].prices is None else ""
+    return f"no price of {model.name} is known for {day}{reason}"
 
 
 def _active(rows: tuple[PriceRow, ...], moment: datetime) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import date
@@ -11,7 +10,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from codesmith_lab.billing.prices import catalog_version, hit_to_miss_ratio
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.findings import Finding
@@ -174,28 +172,9 @@ class Report:
 
     def notes(self) -> list[str]:
         """How exact the figures are, in sentences."""
-        rule, tokenizer = self.runner.rule, self.runner.tokenizer
-        kind = "exact for text" if tokenizer.exact else f"an estimate ({tokenizer.error_band})"
-        notes = [
-            f"Tokens: {tokenizer.name}, {kind}; {self.runner.table.chat_format.doubts}.",
-            f"Rules: {rule.id}, {rule.title}, checked {rule.checked}; {rule.doubts}.",
-        ]
-        rates = next((t.rates for t in reversed(self.turns) if t.rates is not None), None)
-        if rates is None:
-            notes.append("Prices: none are known for this model, so nothing is priced.")
-        else:
-            ratio = hit_to_miss_ratio(rates)
-            times = "" if ratio is None else f"; a miss costs {ratio:.1f} times a hit"
-            notes.append(f"Prices: of {self.price_date}, {catalog_version()}{times}.")
-        read = Counter(n for r in self.runner.session.requests for n in dict.fromkeys(r.notes))
-        notes += [f"Reading: {text} ({n:,} request{'s'[: n != 1]})." for text, n in read.items()]
-        gap = self.calibration_gap
-        if gap is not None and not self.calibrated:
-            notes.append(
-                f"Predicted and reported cache reads differ by {float(gap):.1%} of the input that "
-                "nothing in the log explains: savings are uncalibrated."
-            )
-        return notes
+        from codesmith_lab.sessions.report_notes import report_notes
+
+        return report_notes(self)
 
     @property
     def calibration_gap(self) -> Fraction | None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from codesmith_lab.billing.bill import bill_usage, rates_under
 from codesmith_lab.billing.models import ModelInfo
-from codesmith_lab.billing.prices import Rates, rates_for
+from codesmith_lab.billing.prices import Rates, rates_for, why_no_price
 from codesmith_lab.billing.tokens import Tokenizer, get_tokenizer, joint_delta, run_counts
 from codesmith_lab.cache.causes import Causes, split_causes
 from codesmith_lab.cache.engine import PrefixIndex
@@ -182,14 +182,21 @@ class TurnRunner:
 
     def rates_of(self, index: int, total_tokens: int) -> Rates | None:
         """The prices of a request with that many input tokens, or None."""
-        return self._rates(index, total_tokens)
+        info, rule = self._own[index]
+        rates = rates_for(info, self.session.requests[index].time, self._price_date)
+        return None if rates is None else rates_under(rates.at(total_tokens), rule)
+
+    def why_no_price_of(self, index: int) -> str:
+        """Why a request has no prices, in words; "" where it has some."""
+        info, request = self._own[index][0], self.session.requests[index]
+        return why_no_price(info, request.time, self._price_date)
 
     def reported_usd(self, index: int) -> Decimal | None:
         """The bill from a request's reported counters; None without counters or prices."""
         request = self.session.requests[index]
         if request.usage is None:
             return None
-        rates = self._rates(index, request.usage.input_tokens)
+        rates = self.rates_of(index, request.usage.input_tokens)
         return None if rates is None else bill_usage(request.usage, rates)
 
     def _play(
@@ -401,12 +408,7 @@ class TurnRunner:
             base = rates_for(info, request.time, self._price_date)
             self._base_rates[index] = None if base is None else rates_under(base, rule)
         rates = self._base_rates[index]
-        return rates if rates is None or not rates.tiers else self._rates(index, total_tokens)
-
-    def _rates(self, index: int, total_tokens: int) -> Rates | None:
-        info, rule = self._own[index]
-        rates = rates_for(info, self.session.requests[index].time, self._price_date)
-        return None if rates is None else rates_under(rates.at(total_tokens), rule)
+        return rates if rates is None or not rates.tiers else self.rates_of(index, total_tokens)
 
     def _count_output(self, request: Request, index: int) -> int | None:
         """Output tokens: reported where the log has them, else counted from the response."""

@@ -36,6 +36,36 @@ def test_what_was_repaired_in_reading_is_said() -> None:
     assert "Reading: a content part of an unknown type was kept as its JSON (1 request)." in notes
 
 
+def test_prices_are_printed_and_a_missing_one_has_its_reason() -> None:
+    times = ("2026-06-01T00:00:00Z", "2026-11-01T00:00:00Z", "2026-10-01T00:00:00Z")
+    body = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "hi"}]}
+    lines = "\n".join(json.dumps({"time": time, "request": body}) for time in times)
+    notes = "\n".join(analyze(load_bytes(lines.encode())).notes())
+    assert (
+        "Prices: deepseek-chat: input $0.14, cache read $0.0028, output $0.28; "
+        "a miss costs 50.0 times a hit (1 request)."
+    ) in notes
+    assert "no price of deepseek-chat is known for 2026-11-01: " in notes
+    assert "both names stopped working on 2026-07-24" in notes
+    assert "Times: 1 request stood later in the log than in time." in notes
+    untimed = json.dumps({"request": body})
+    kept = "\n".join(analyze(load_bytes(f"{lines}\n{untimed}".encode())).notes())
+    assert "Times: they run backwards 1 time and some requests have none" in kept
+
+
+def test_write_prices_are_printed_where_a_write_costs_more() -> None:
+    body = {"messages": [{"role": "user", "content": "hi"}]}
+    session = load_bytes(json.dumps(body).encode())
+    shown = {
+        model: "\n".join(analyze(session, model=model).notes())
+        for model in ("claude-sonnet-4-6", "gpt-5.6-sol", "gpt-5")
+    }
+    assert "write for 5 minutes $3.75, write for 1 hour $6, " in shown["claude-sonnet-4-6"]
+    assert "cache read $0.4, write $5, output $20" in shown["gpt-5.6-sol"]
+    assert "write" not in shown["gpt-5"].partition("Prices:")[2]
+    assert "Times" not in "".join(shown.values())
+
+
 def test_a_log_without_content_has_a_reported_bill_and_no_predicted_one() -> None:
     lines = [
         json.dumps(
