@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -20,6 +20,8 @@ SUFFIXES: Final = (*(".jsonl", ".ndjson", ".json", ".har", ".yaml", ".yml", ".lo
 """Names that are read in a folder, also with ".gz" or ".zst" behind them."""
 
 _PACKED_BYTES: Final = 1 << 16
+_ZSTD_STEP_BYTES: Final = 1 << 10
+"""All that a step stands for is held at once, and four bytes can stand for 128 KiB."""
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _OTHER: Final = {
@@ -115,6 +117,36 @@ class _Gunzip:
                 raise EOFError
 
 
+class _Unzstd:
+    """Unpacks Zstandard and tells a file that is cut off from one that ends."""
+
+    def __init__(self, packed: BinaryIO, new_frame: Callable[[], Any]) -> None:
+        self._packed = packed
+        self._new_frame = new_frame
+        self._frame = new_frame()
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill the buffer; 0 at the end. Raises EOFError, or ZstdError where it is broken."""
+        while not self._ready:
+            given = self._rest or self._packed.read(_ZSTD_STEP_BYTES)
+            if self._frame.eof:
+                if not given:
+                    return 0
+                self._frame = self._new_frame()
+            elif not given:
+                raise EOFError
+            step, self._rest = given[:_ZSTD_STEP_BYTES], given[_ZSTD_STEP_BYTES:]
+            self._ready = memoryview(self._frame.decompress(step))
+            if self._frame.eof:
+                self._rest = self._frame.unused_data + self._rest
+        size = min(len(view), len(self._ready))
+        view[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+
 def unpacked(stream: BinaryIO, path: str) -> Guarded:
     """The stream, unpacked where it starts like gzip or Zstandard.
 
@@ -136,8 +168,7 @@ def unpacked(stream: BinaryIO, path: str) -> Guarded:
             ) from None
         unpacker = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
         packed = io.BufferedReader(Guarded(stream, head), 1 << 18)
-        reader = unpacker.stream_reader(packed, read_across_frames=True)
-        return Guarded(reader, b"", MAX_UNPACKED_BYTES)
+        return Guarded(_Unzstd(packed, unpacker.decompressobj), b"", MAX_UNPACKED_BYTES)
     return Guarded(stream, head)
 
 

@@ -112,6 +112,29 @@ def test_what_a_broken_packing_gave_is_kept(made: ModuleType, packing: str) -> N
         return
 
 
+@pytest.mark.parametrize("packing", ["gzip", "zstd"])
+def test_a_packed_file_that_is_cut_off_says_so(made: ModuleType, packing: str) -> None:
+    """One small block, of which nothing can be unpacked: the file is not empty, it is cut."""
+    packed = PACKINGS[packing](made.LOGS["openai-chat"])
+    for kept in (7, 12, len(packed) - 1):
+        try:
+            session = load_bytes(packed[:kept])
+        except InputError as error:
+            assert "compressed data are cut off" in str(error)
+        else:
+            assert any("data are cut off" in entry.reason for entry in session.skipped)
+
+
+def test_frames_to_skip_and_what_follows_a_frame(made: ModuleType) -> None:
+    log, frame = made.LOGS["openai-chat"], PACKINGS["zstd"](made.LOGS["openai-chat"])
+    # A skippable frame (RFC 8878, 3.1.2): magic number, four bytes of size, content.
+    skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    assert load_bytes(frame + skippable).requests == load_bytes(log).requests
+    session = load_bytes(frame + b"garbage behind it")
+    assert session.requests == load_bytes(log).requests
+    assert "compressed data are broken" in session.skipped[-1].reason
+
+
 def test_zstandard_windows_beyond_the_limit_are_refused() -> None:
     # A frame header that asks for a window of 2 GiB (RFC 8878, 3.1.1.1.2), and an empty block.
     with pytest.raises(InputError, match="a window of more than 128 MiB"):
