@@ -119,15 +119,13 @@ def _analyze(options: argparse.Namespace, out: TextIO) -> int:
     )
     _print(options, batch, out)
     for read in batch.reads:
-        several = len(batch.reads) > 1
         if read.report is None:
             _say(f"{read.name} was left out: {read.reason}")
         elif skipped := read.report.runner.session.skipped:
             lines = "1 line" if len(skipped) == 1 else f"{len(skipped)} lines"
-            place = f" of {read.name}" if several else ""
             first = skipped[0]
             file = f" of {first.file}" if first.file else ""
-            _say(f"skipped {lines}{place}; line {first.line}{file}: {first.reason}")
+            _say(f"skipped {lines} of {read.name}; line {first.line}{file}: {first.reason}")
     failures = batch.failures(classes, options.max_repaid_usd)
     for failure in failures:
         _say(failure)
@@ -196,7 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except LabError as error:
-        _say(str(error))
+        # Messages name what to choose as Python does.
+        _say(str(error).replace("model=...", "--model").replace("rules=...", "--rules"))
         return EXIT_BAD_INPUT
     except MemoryError:
         _say("the log does not fit into memory; split it and analyse the parts")

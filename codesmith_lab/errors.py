@@ -42,8 +42,9 @@ class UnknownModelError(LabError):
     def __init__(self, model: str, choices: Sequence[str]) -> None:
         self.model = model
         self.choices = tuple(choices)
-        nearest = ", ".join(self.choices) or "none"
+        problem = f"model {model!r} has no known cache rules" if model else "no model is named"
+        nearest = f" (nearest: {', '.join(self.choices)})" if self.choices else ""
         super().__init__(
-            f"model {model!r} has no known cache rules; "
-            f"choose one with model=... (nearest: {nearest})"
+            f"{problem}; choose one with model=...{nearest}, or cache rules with rules=..., "
+            "for example openai-128"
         )

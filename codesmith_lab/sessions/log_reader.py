@@ -111,7 +111,10 @@ class LogReader:
     def take(self, call: Call, kind: str, file: str) -> None:
         """Read a call, or keep it until another tells its API."""
         apply_stream(call)
-        api = call.api or self._api or api_of_call(call)
+        found = "" if self._api and call.api else api_of_call(call)
+        api = call.api or self._api or found
+        if self._api and found and found != api:
+            call.notes.append(f"it looks like {found} and was read as {api}, as was asked")
         if not api and call.members is not None:
             self._undecided.append((call, file))
             if len(self._undecided) >= _UNDECIDED:
@@ -149,6 +152,8 @@ class _File:
         self._openers = reader.openers()
         self._no_calls = 0
         self._first_no_call = 0
+        # Of the records that begin on one line, the one being read, from 1 on.
+        self._on_line = (0, 0)
         self.line = 1
         self.calls = 0
         self.broken = 0
@@ -181,6 +186,7 @@ class _File:
             self._report(self.line, str(error))
 
     def _record(self, line: int, data: bytes) -> None:
+        self._on_line = (line, self._on_line[1] + 1 if self._on_line[0] == line else 1)
         try:
             record = self._reader.walker.walk(data)
         except BadJson as error:
@@ -203,6 +209,8 @@ class _File:
     def _report(self, line: int, reason: str) -> None:
         self.line = max(self.line, line)
         self.broken += 1
+        if self._on_line[0] == line and self._on_line[1] > 1:
+            reason = f"record {self._on_line[1]:,} on it: {reason}"
         self._reader.leave(line, reason, self._file)
 
     def _hopeless(self) -> bool:

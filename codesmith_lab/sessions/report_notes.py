@@ -22,7 +22,9 @@ _MOST_RATES = 6
 def report_notes(report: Report) -> list[str]:
     """The notes of a report, one sentence or two each."""
     rule, tokenizer = report.runner.rule, report.runner.tokenizer
-    kind = "exact for text" if tokenizer.exact else f"an estimate ({tokenizer.error_band})"
+    band = tokenizer.error_band
+    rough = "an estimate of unknown error" if band == "unknown" else f"an estimate ({band})"
+    kind = "exact for text" if tokenizer.exact else rough
     notes = [
         f"Tokens: {tokenizer.name}, {kind}; {report.runner.table.chat_format.doubts}.",
         f"Rules: {rule.id}, {rule.title}, checked {rule.checked}; {rule.doubts}.",

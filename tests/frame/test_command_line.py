@@ -93,7 +93,7 @@ def test_skipped_lines_are_counted_and_no_failure(tmp_path: Path, as_json: bool)
     (tmp_path / "log.jsonl").write_bytes(GOOD + b"\n{oops\n" + GOOD + b"\n" + GOOD[:-9])
     done = run("analyze", "log.jsonl", *["--json"] * as_json, folder=tmp_path)
     assert done.returncode == 0
-    assert done.stderr.startswith(b"codesmith-lab: skipped 2 lines; line 2: ")
+    assert done.stderr.startswith(b"codesmith-lab: skipped 2 lines of log.jsonl; line 2: ")
     assert done.stderr.count(b"\n") == 1
     if as_json:
         report = json.loads(done.stdout)
@@ -213,3 +213,15 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path, port: str) -> None:
     assert done.returncode == 2
     assert b"is no port; use 1 to 65535" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_or_missing_model_names_the_options(tmp_path: Path) -> None:
+    for model, problem in (("gpt-9-mega", "model 'gpt-9-mega' has no known"), ("", "no model is")):
+        (tmp_path / "log.jsonl").write_text(json.dumps(REQUEST | {"model": model}))
+        text = one_line_error(run("analyze", "log.jsonl", folder=tmp_path))
+        assert problem in text
+        assert "with --model" in text
+        assert "with --rules, for example openai-128" in text
+        done = run("analyze", "log.jsonl", "--rules", "openai-128", folder=tmp_path)
+        assert done.returncode == 0
+        assert "an estimate of unknown error" in done.stdout.decode()

@@ -87,3 +87,32 @@ def test_other_calls_of_a_gateway_are_left_out(made: ModuleType) -> None:
     session = load_bytes(made.lines(lines))
     assert len(session.requests) == 1
     assert "aembedding" in session.skipped[0].reason
+
+
+def test_a_response_that_cannot_be_unpacked_loses_no_request(made: ModuleType) -> None:
+    """In a HAR as in a cassette: the request is good, and the note says what is missing."""
+    logs = {name: json.loads(made.LOGS[name]) for name in ("har", "vcr ruby")}
+    for entry in logs["har"]["log"]["entries"]:
+        entry["response"]["content"] = {"text": "%%%no", "encoding": "base64"}
+    for entry in logs["vcr ruby"]["http_interactions"]:
+        entry["response"]["body"] = {"base64_string": "a"}
+    for log in logs.values():
+        session = load_bytes(json.dumps(log).encode())
+        assert len(session.requests) == 3
+        for request in session.requests:
+            assert any("the response cannot be read" in note for note in request.notes)
+
+
+def test_records_on_one_line_are_told_apart(made: ModuleType) -> None:
+    entries = json.loads(made.LOGS["har"])["log"]["entries"]
+    broken = entries[-1] | {"request": entries[-1]["request"] | {"postData": {"text": "{x"}}}
+    session = load_bytes(json.dumps({"log": {"entries": [*entries, broken]}}).encode())
+    reasons = [entry.reason for entry in session.skipped]
+    assert any(reason.startswith(f"record {len(entries) + 1} on it: ") for reason in reasons)
+
+
+def test_a_format_that_does_not_fit_is_noted(made: ModuleType) -> None:
+    session = load_bytes(made.LOGS["openai-chat"], format="anthropic")
+    assert any("looks like openai-chat" in note for note in session.requests[0].notes)
+    session = load_bytes(made.LOGS["openai-chat"], format="openai")
+    assert not any("looks like" in note for note in session.requests[0].notes)

@@ -14,7 +14,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from codesmith_lab.sessions.calls import Call, Keys, Opener, moment, status_of
-from codesmith_lab.sessions.formats.exchange import Exchange, call_of, decoded, headers_of
+from codesmith_lab.sessions.formats.exchange import (
+    Exchange,
+    answer_of,
+    call_of,
+    decoded,
+    headers_of,
+)
 from codesmith_lab.sessions.json_spans import BadJson
 from codesmith_lab.sessions.lines import LineWalker
 from codesmith_lab.sessions.spans import ObjectSpan, value_of
@@ -53,8 +59,9 @@ class CassetteOpener(Opener):
         exchange.sent = decoded(_body(request, exchange.notes), exchange.headers)
         status = response.get("status")
         exchange.status = status_of(status.get("code") if isinstance(status, Mapping) else status)
-        answer = _body(response, [])
-        exchange.answer = decoded(answer, exchange.answer_headers) if answer else b""
+        exchange.answer = answer_of(
+            lambda: decoded(_body(response, []), exchange.answer_headers), exchange.notes
+        )
         call = call_of(exchange, self._walker, self._keys)
         call.time = _time(record, exchange.answer_headers, call.notes)
         yield call

@@ -7,7 +7,7 @@ import binascii
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Final
@@ -24,6 +24,7 @@ from codesmith_lab.sessions.spans import Member
 __all__ = [
     "Exchange",
     "NoCall",
+    "answer_of",
     "call_of",
     "decoded",
     "headers_of",
@@ -114,6 +115,15 @@ def decoded(data: bytes, headers: Mapping[str, str], base64_text: bool = False) 
     if len(data) > MAX_RECORD_BYTES:
         raise BadJson(f"its body unpacks to more than {MAX_RECORD_BYTES >> 20} MiB")
     return data
+
+
+def answer_of(read: Callable[[], bytes], notes: list[str]) -> bytes:
+    """A response's body; b"" and a note where it is broken, as the request is good all the same."""
+    try:
+        return read()
+    except BadJson as error:
+        notes.append(f"the response cannot be read: {error}")
+        return b""
 
 
 def call_of(exchange: Exchange, walker: LineWalker, keys: Keys) -> Call:

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from codesmith_lab.sessions.calls import Call, Keys, Opener, status_of
-from codesmith_lab.sessions.formats.exchange import Exchange, call_of, decoded, headers_of
+from codesmith_lab.sessions.formats.exchange import (
+    Exchange,
+    answer_of,
+    call_of,
+    decoded,
+    headers_of,
+)
 from codesmith_lab.sessions.formats.plain import log_time
 from codesmith_lab.sessions.lines import LineWalker
 from codesmith_lab.sessions.spans import ObjectSpan, value_of
@@ -48,7 +54,9 @@ class HarOpener(Opener):
         )
         packed = content.get("encoding") == "base64"
         # Browsers save the content unpacked whatever the header says.
-        exchange.answer = decoded(_bytes(content.get("text")), {}, packed)
+        exchange.answer = answer_of(
+            lambda: decoded(_bytes(content.get("text")), {}, packed), exchange.notes
+        )
         call = call_of(exchange, self._walker, self._keys)
         call.time = log_time(record.members, call.notes, ("startedDateTime",))
         yield call
