@@ -1099,6 +1099,8 @@ function render({ model, el }) {
   root.addEventListener("keydown", (event) => {
     if (WALK_KEYS.has(event.key) && !event.altKey && !event.ctrlKey && !event.metaKey) event.stopPropagation();
   }, { signal: stop.signal });
+  // JupyterLab listens on the field itself and would forbid line breaks and undo in it.
+  root.addEventListener("beforeinput", (event) => event.stopPropagation(), { capture: true, signal: stop.signal });
   /** @type {Ink | null} */
   let ink = null;
   let frame = 0;

@@ -1112,6 +1112,8 @@ function render({ model, el }) {
   root.setAttribute("aria-label", "Section order board");
   // Otherwise JupyterLab takes arrow keys, Space and letters for the notebook around the widget.
   root.setAttribute("data-lm-suppress-shortcuts", "true");
+  // JupyterLab listens on the field itself and would forbid line breaks and undo in it.
+  root.addEventListener("beforeinput", (event) => event.stopPropagation(), { capture: true, signal: stop.signal });
   const palette = paletteReader(root);
   const speak = speaker(model, stop.signal);
   /** @type {Set<Part>} */

@@ -1916,6 +1916,8 @@ function render({ model, el }) {
   root.setAttribute("aria-label", "Prompt cache workbench");
   // Otherwise JupyterLab takes arrow keys, Enter and letters for the notebook around the widget.
   root.setAttribute("data-lm-suppress-shortcuts", "true");
+  // JupyterLab listens on the field itself and would forbid line breaks and undo in it.
+  root.addEventListener("beforeinput", (event) => event.stopPropagation(), { capture: true, signal: stop.signal });
   const probe = h("div", "cs-probe");
   const tip = h("div", "cs-tip");
   tip.hidden = true;

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 import codesmith_lab as lab
 from codesmith_lab.labs.workbench import Workbench
@@ -36,6 +37,30 @@ def wait_text(page: Any, selector: str, text: str) -> None:
         arg=[selector, text],
         timeout=20_000,
     )
+
+
+def test_enter_and_native_undo_work_in_the_editor(bench_page: Any) -> None:
+    """JupyterLab forbids both in a text field of a cell, unless the widget holds it off."""
+    page = bench_page
+    editor = page.locator(".cslab textarea").first
+    editor.focus()
+    before = editor.input_value()
+    editor.evaluate("(node) => node.setSelectionRange(node.value.length, node.value.length)")
+    page.keyboard.press("Enter")
+    page.keyboard.type("one more line")
+    after = f"{before}\none more line"
+    expect(editor).to_have_value(after)
+    wait_text(page, ".cslab .cs-card", "Against the unedited session")
+    for _ in range(20):
+        if editor.input_value() == before:
+            break
+        page.keyboard.press("Control+z")
+    expect(editor).to_have_value(before)
+    for _ in range(20):
+        if editor.input_value() == after:
+            break
+        page.keyboard.press("Control+Shift+z")
+    expect(editor).to_have_value(after)
 
 
 def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
