@@ -10,6 +10,7 @@ from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.sessions.diagnosis import Break
 from codesmith_lab.sessions.drift import DriftStep
+from codesmith_lab.sessions.finding_text import CLASSES
 from codesmith_lab.sessions.findings import Finding
 from codesmith_lab.sessions.reconcile import reconcile
 from codesmith_lab.sessions.records import Request
@@ -61,7 +62,6 @@ def diagnosis_view(
             "tone": "good" if turn.parent is not None else "",
             "also": [*([wire] if wire else []), *more],
         }
-    kind = {"pinned": "section", "log": "history", "scratch": "this turn"}[broken.zone]
     if step.label:
         title = step.description
     elif broken.intended:
@@ -69,12 +69,23 @@ def diagnosis_view(
     else:
         what = broken.classes[0].replace("_", " ")
         title = f"fingerprint stable, wire broken at byte {broken.byte:,}: {what}"
+    causes = "; ".join(CLASSES[cls] for cls in broken.classes)
     body = (
-        f"{kind} {broken.block}, line {broken.line}, column {broken.column}: "
-        f"{', '.join(broken.classes)}. {repaid:,} tokens after it are paid again."
+        f"{_place(turn, broken)}, line {broken.line}, column {broken.column}: "
+        f"{causes}. {repaid:,} tokens after it are paid again."
     )
     also = [*(text + "." for text in broken.also), *([wire] if wire else []), *more]
     return {"title": title, "body": body, "tone": "" if broken.intended else "lost", "also": also}
+
+
+def _place(turn: Turn, broken: Break) -> str:
+    if broken.block == "history":
+        return "history"
+    blocks = turn.prompt.blocks
+    kind: str = {"log": "history", "scratch": "this turn"}.get(broken.zone, "section")
+    if broken.zone == "pinned" and broken.piece < len(blocks):
+        kind = blocks[broken.piece].kind
+    return f"{kind} {broken.block}"
 
 
 def lines_view(turn: Turn) -> list[Dict]:

@@ -270,8 +270,8 @@ def _message(finding: Finding, group: Sequence[Sighting]) -> str:
 
 
 def _in_block(finding: Finding) -> str:
-    """Why the bill shows fewer repaid tokens than the finding."""
-    if not finding.changed_block_tokens:
+    """Why the bill shows fewer repaid tokens than the finding, where it shows."""
+    if finding.changed_block_tokens * 50 < finding.tokens or not finding.changed_block_tokens:
         return ""
     return (
         f" ({finding.changed_block_tokens:,} of them in the changed block itself, which the bill "

@@ -1486,7 +1486,7 @@ function buildCode(desk) {
       area.scrollTo(place.left, place.top);
       return;
     }
-    const rows = Math.max(16, Math.min(26, starts.length + 1));
+    const rows = Math.max(12, Math.min(26, starts.length + 1));
     box.style.height = `${rows * CODE_LINE_PX + 2 * CODE_PAD_PX + 14}px`;
     const line = ranges.length ? countBelow(starts, ranges[0][0] + 1) - 1 : 0;
     area.setSelectionRange(0, 0);
@@ -1587,14 +1587,15 @@ function buildSide(desk) {
     if (button) desk.goTurn(Number(button.dataset.turn));
   });
 
-  /** The list stays as it is while it says the same: a button in it may hold the focus. @param {Side} side */
+  /** The list stays as it is while it says the same. @param {Side} side */
   const drawAudit = (side) => {
     audit.element.hidden = side.audit.length === 0;
     const print = JSON.stringify(side.audit);
     if (auditList.dataset.print === print) return;
     auditList.dataset.print = print;
-    auditList.replaceChildren(
-      ...side.audit.map((entry) => {
+    renew(
+      auditList,
+      side.audit.map((entry) => {
         const item = h("li");
         const button = h("button", "", entry.turn_text);
         button.type = "button";
@@ -1664,6 +1665,8 @@ function buildAdvice(desk) {
   const list = h("ul");
   const note = h("p", "cs-muted cs-text");
   box.append(h("h3", "", "Try instead"), list, note);
+  const both = h("div", "cs-advices");
+  both.append(found, box);
   on(desk, list, "click", (/** @type {MouseEvent} */ event) => {
     const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("button"));
     if (button) desk.ask("apply", button.dataset.id);
@@ -1672,14 +1675,15 @@ function buildAdvice(desk) {
     const button = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("button"));
     if (button) desk.goTurn(Number(button.dataset.turn));
   });
-  /** A button may hold the focus: a list is made anew only when it says something else. @param {Advice} advice */
+  /** The list is made anew only when it says something else. @param {Advice} advice */
   const drawFindings = (advice) => {
     found.hidden = advice.findings.length === 0;
     const print = JSON.stringify(advice.findings);
     if (findings.dataset.print === print) return;
     findings.dataset.print = print;
-    findings.replaceChildren(
-      ...advice.findings.map((row) => {
+    renew(
+      findings,
+      advice.findings.map((row) => {
         const item = h("li");
         const button = h("button", "cs-link", row.turn_text);
         button.type = "button";
@@ -1693,7 +1697,7 @@ function buildAdvice(desk) {
     );
   };
   return {
-    parts: [found, box],
+    box: both,
     draw() {
       const advice = desk.model.get("advice");
       drawFindings(advice);
@@ -1703,8 +1707,9 @@ function buildAdvice(desk) {
       const ids = JSON.stringify(advice.rows.map((row) => row.id));
       if (list.dataset.ids !== ids) {
         list.dataset.ids = ids;
-        list.replaceChildren(
-          ...advice.rows.map((row) => {
+        renew(
+          list,
+          advice.rows.map((row) => {
             const item = h("li");
             const button = smallButton("Apply", "");
             button.dataset.id = row.id;
@@ -1723,6 +1728,18 @@ function buildAdvice(desk) {
       });
     },
   };
+}
+
+/**
+ * New items for a list; where one of its buttons had the focus, the one in its place gets it.
+ * @param {HTMLElement} list @param {HTMLElement[]} items
+ */
+function renew(list, items) {
+  const buttons = () => [...list.querySelectorAll("button")];
+  const root = /** @type {Document | ShadowRoot} */ (list.getRootNode());
+  const at = buttons().findIndex((button) => button === root.activeElement);
+  list.replaceChildren(...items);
+  if (at >= 0) buttons().slice(0, at + 1).pop()?.focus({ preventScroll: true });
 }
 
 /** @param {string | undefined} tone */
@@ -1983,11 +2000,10 @@ function render({ model, el }) {
   const editor = buildEditor(desk);
   const zones = buildZones(desk, editor.focus);
   const advice = buildAdvice(desk);
-  editor.box.append(...advice.parts);
   const side = buildSide(desk);
   const foot = buildFoot(desk);
   const grid = h("div", "cs-grid");
-  grid.append(zones.box, editor.box, side.box);
+  grid.append(zones.box, editor.box, side.box, advice.box);
   const body = h("div", "cs-body");
   body.append(head.box, timeline.box, grid, ...foot.parts);
   root.append(body, tip, probe);
