@@ -277,12 +277,24 @@ class Workbench(WorkbenchWidget):
             self.scope = value
         elif action == "apply":
             self.apply(value)
+        elif action == "order_board":
+            self._toggle_board()
         elif action in ("move_up", "move_down") and name is not None:
             self.move_section(name, -1 if action == "move_up" else 1)
         elif action == "stability" and name is not None:
             self.set_stability(name, value)
             self._loads += 1
             self._show_editor()
+
+    def _toggle_board(self) -> None:
+        """Show the order board below, of what is shown now; the next time put it away."""
+        if self.board is None:
+            self.board = self.section_order()
+            self.announce = "The order board is open below the workbench."
+            return
+        board, self.board = self.board, None
+        board.close()
+        self.announce = "The order board is closed."
 
     # -- state -----------------------------------------------------------------------------
 

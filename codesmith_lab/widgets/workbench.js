@@ -88,6 +88,7 @@
  * @property {string} scope
  * @property {Side} side
  * @property {Advice} advice
+ * @property {string | null} board the model that is drawn below, as "IPY_MODEL_" and its id
  * @property {string} announce
  * @property {string} error
  * @property {number} ack
@@ -774,7 +775,7 @@ function fillSelect(select, choices, value) {
 
 // ---------------------------------------------------------------------------------------- view
 
-/** @typedef {"head" | "timeline" | "turn" | "blocks" | "selected" | "editor" | "scope" | "side" | "advice" | "announce" | "error" | "ack" | "look"} Part */
+/** @typedef {"head" | "timeline" | "turn" | "blocks" | "selected" | "editor" | "scope" | "side" | "advice" | "announce" | "error" | "ack" | "board" | "look"} Part */
 
 /**
  * What every part of the view shares: the model, the palette, and the ways to tell Python something.
@@ -1284,7 +1285,8 @@ function buildEditor(desk) {
   const redo = smallButton("Redo", "Redo the change that was undone");
   const reset = smallButton("Reset", "Back to the session as it was recorded");
   const history = h("div", "cs-move");
-  history.append(undo, redo, reset);
+  const order = smallButton("Order board", "Find the cheapest order of the sections, below the workbench");
+  history.append(order, undo, redo, reset);
   end.append(scopeLabel, history);
   const note = h("p", "cs-note cs-text");
   card.append(top, reason, code.box, end);
@@ -1292,6 +1294,7 @@ function buildEditor(desk) {
 
   on(desk, up, "click", () => moveBlock(desk, true));
   on(desk, down, "click", () => moveBlock(desk, false));
+  on(desk, order, "click", () => desk.ask("order_board"));
   on(desk, scope, "change", () => desk.ask("scope", scope.value));
   for (const [button, action] of /** @type {const} */ ([[undo, "undo"], [redo, "redo"], [reset, "reset"]])) {
     on(desk, button, "click", () => {
@@ -1316,6 +1319,7 @@ function buildEditor(desk) {
       reason.hidden = editor.editable || !editor.readonly_reason;
       fillSelect(scope, head.scope_options, desk.chosen("scope", desk.model.get("scope")));
       scopeLabel.hidden = head.scope_options.length === 0;
+      setAttr(order, "aria-expanded", String(Boolean(desk.model.get("board"))));
       setOff(undo, !(head.can_undo ?? true));
       setOff(redo, !(head.can_redo ?? true));
       setOff(reset, !head.edited);
@@ -1761,6 +1765,48 @@ function drawLines(tbody, lines) {
   );
 }
 
+/** Another widget of Python's, drawn below by its own view. @param {Desk} desk */
+function buildBoard(desk) {
+  const box = h("section", "cs-board");
+  box.setAttribute("aria-label", "Order board");
+  box.tabIndex = -1;
+  box.hidden = true;
+  let shown = "";
+  /** @type {{el: HTMLElement, remove(): void} | null} */
+  let view = null;
+  const clear = () => {
+    view?.remove();
+    view = null;
+    box.replaceChildren();
+    box.hidden = true;
+  };
+  desk.signal.addEventListener("abort", clear);
+  return {
+    box,
+    async draw() {
+      const name = desk.model.get("board") ?? "";
+      if (name === shown) return;
+      const opening = shown === "" && desk.root.dataset.ready === "1";
+      shown = name;
+      clear();
+      if (!name) return;
+      const manager = /** @type {any} */ (desk.model.widget_manager);
+      const made = await manager.create_view(await manager.get_model(name.replace("IPY_MODEL_", "")));
+      if (shown !== name || desk.signal.aborted) {
+        made.remove();
+        return;
+      }
+      view = made;
+      box.append(made.el);
+      box.hidden = false;
+      if (opening) {
+        box.focus({ preventScroll: true });
+        box.scrollIntoView({ block: "nearest" });
+      }
+    },
+  };
+}
+
 /** Notes, errors and the live region under the widget. @param {Desk} desk */
 function buildFoot(desk) {
   const notes = h("div", "cs-foot");
@@ -1922,7 +1968,7 @@ function speaker(model, changed, signal) {
 const PARTS = {
   head: ["head", "editor"], timeline: ["timeline", "turn", "blocks"], turn: ["turn"], blocks: ["blocks"],
   selected: ["blocks"], editor: ["editor"], scope: ["editor"], side: ["side"], advice: ["advice"], announce: ["announce"],
-  error: ["error"], ack: ["ack", "head", "editor"],
+  error: ["error"], ack: ["ack", "head", "editor"], board: ["board", "editor"],
 };
 
 /** @type {import("@anywidget/types").Render<State>} */
@@ -2001,11 +2047,12 @@ function render({ model, el }) {
   const zones = buildZones(desk, editor.focus);
   const advice = buildAdvice(desk);
   const side = buildSide(desk);
+  const board = buildBoard(desk);
   const foot = buildFoot(desk);
   const grid = h("div", "cs-grid");
   grid.append(zones.box, editor.box, side.box, advice.box);
   const body = h("div", "cs-body");
-  body.append(head.box, timeline.box, grid, ...foot.parts);
+  body.append(head.box, timeline.box, grid, board.box, ...foot.parts);
   root.append(body, tip, probe);
 
   /** @param {Part[]} parts @param {() => void} draw */
@@ -2032,6 +2079,7 @@ function render({ model, el }) {
     when(["side", "look"], side.draw);
     when(["advice"], advice.draw);
     when(["blocks", "look"], zones.draw);
+    when(["board"], () => void board.draw().catch(fail));
     when(["announce"], foot.announce);
     when(["error"], foot.drawError);
     dirty.clear();
@@ -2071,7 +2119,7 @@ function render({ model, el }) {
 
   el.append(root);
   relook();
-  changed("head", "timeline", "turn", "blocks", "editor", "side", "advice", "error", "ack");
+  changed("head", "timeline", "turn", "blocks", "editor", "side", "advice", "error", "ack", "board");
   return () => {
     stop.abort();
     themes.disconnect();

@@ -3,7 +3,7 @@
 Python writes ready texts and integers into the traits; the view draws them and writes back what a
 person chose. Two-way traits are `turn` and `selected`; `edit` and `request` come from the view.
 Both carry a number from one rising series, and `ack` answers with the number of the last one whose
-results are in all traits. When both arrive in one message, the lower number was meant first.
+results are in all traits. `board` is another widget that is shown below, or None. When both arrive in one message, the lower number was meant first.
 """
 
 from __future__ import annotations
@@ -13,12 +13,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, cast, get_args
 
 import anywidget
+import ipywidgets
 import traitlets
 
 __all__ = ["Action", "Edit", "Request", "WorkbenchWidget"]
 
 Action = Literal[
-    "move_up", "move_down", "stability", "undo", "redo", "reset", "model", "scope", "apply"
+    "move_up",
+    "move_down",
+    "stability",
+    "undo",
+    "redo",
+    "reset",
+    "model",
+    "scope",
+    "apply",
+    "order_board",
 ]
 _ACTIONS: tuple[str, ...] = get_args(Action)
 _WITH_VALUE = ("stability", "model", "scope", "apply")
@@ -114,6 +124,9 @@ class WorkbenchWidget(anywidget.AnyWidget):
     scope = traitlets.Unicode("").tag(sync=True)
     side = traitlets.Dict(default_value=_SIDE).tag(sync=True)
     advice = traitlets.Dict(default_value={"rows": [], "note": "", "findings": []}).tag(sync=True)
+    board = traitlets.Instance(ipywidgets.Widget, allow_none=True).tag(
+        sync=True, **ipywidgets.widget_serialization
+    )
     announce = traitlets.Unicode("").tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     ack = traitlets.Int(0).tag(sync=True)

@@ -151,6 +151,30 @@ def test_axe_finds_nothing_serious(bench_page: Any, theme: str) -> None:
     assert serious == []
 
 
+def test_the_order_board_opens_below_and_hands_its_order_back(bench_page: Any) -> None:
+    page = bench_page
+    wait_text(page, ".cslab .cs-walk", "turn 23 of 40")
+    button = page.get_by_role("button", name="Order board", exact=True)
+    button.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.cs-board [data-ready="1"]')
+    expect(button).to_have_attribute("aria-expanded", "true")
+    assert page.evaluate("document.activeElement.classList.contains('cs-board')")
+    page.get_by_role("button", name="Take the best order").click()
+    page.get_by_role("button", name="Hand to the workbench").click()
+    after = expected()
+    board = after.section_order()
+    board.use_best()
+    board.apply_to()
+    wait_text(page, ".cslab .cs-fig", total_of(after))
+    assert total_of(after) != total_of(expected())
+    button.click()
+    expect(page.locator(".cs-board")).to_be_hidden()
+    page.get_by_role("button", name="Undo", exact=True).first.click()
+    wait_text(page, ".cslab .cs-fig", total_of(expected()))
+    assert page.problems == []
+
+
 def test_fast_typing_loses_nothing_and_the_last_stroke_wins(bench_page: Any) -> None:
     page = bench_page
     wait_text(page, ".cslab .cs-walk", "turn 23 of 40")

@@ -59,6 +59,22 @@ def test_undo_keeps_the_chosen_row_and_finds_another_where_it_is_gone(bench) -> 
     assert bench.error == ""
 
 
+def test_the_order_board_opens_below_on_what_is_shown_and_hands_its_order_back(bench) -> None:
+    bench.edit_section("environment", bench.editor["text"] + "more words\n" * 50)
+    bench.request = {"seq": 1, "action": "order_board"}
+    board = bench.board
+    assert isinstance(board, lab.SectionOrderLab)
+    recorded = lab.SectionOrderLab(bench.session).board.sections()["environment"]
+    assert board.board.sections()["environment"].size_tokens > recorded.size_tokens
+    before = bench.bill["cost_usd"].sum()
+    board.request = {"seq": 1, "action": "use", "value": "closed"}
+    board.request = {"seq": 2, "action": "hand_over"}
+    assert bench.bill["cost_usd"].sum() < before
+    bench.request = {"seq": 2, "action": "order_board"}
+    assert bench.board is None
+    assert board.comm is None
+
+
 def test_typing_counts_as_a_full_recount_does(bench) -> None:
     for extra in ("a", " b", "\n", "/", "{}", "日本", "🚀 "):
         bench.edit_section("environment", bench.editor["text"] + extra)
