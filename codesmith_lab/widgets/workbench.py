@@ -3,7 +3,8 @@
 Python writes ready texts and integers into the traits; the view draws them and writes back what a
 person chose. Two-way traits are `turn` and `selected`; `edit` and `request` come from the view.
 Both carry a number from one rising series, and `ack` answers with the number of the last one whose
-results are in all traits. `board` is another widget that is shown below, or None. When both arrive in one message, the lower number was meant first.
+results are in all traits. When both arrive in one message, the lower number was meant first.
+`board` is another widget that is shown below, or None.
 """
 
 from __future__ import annotations
