@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from codesmith_lab.prompt import parse_rendered_sections as parse_rendered_sections
     from codesmith_lab.prompt import system_to_text as system_to_text
     from codesmith_lab.sessions.analysis import analyze as analyze
-    from codesmith_lab.sessions.load import load as load
-    from codesmith_lab.sessions.load import load_bytes as load_bytes
+    from codesmith_lab.sessions.reading.load import load as load
+    from codesmith_lab.sessions.reading.load import load_bytes as load_bytes
     from codesmith_lab.sessions.records import Request as Request
     from codesmith_lab.sessions.records import Session as Session
-    from codesmith_lab.sessions.report import Report as Report
+    from codesmith_lab.sessions.reports.report import Report as Report
     from codesmith_lab.zones import AppendLog as AppendLog
     from codesmith_lab.zones import FrozenPrefix as FrozenPrefix
     from codesmith_lab.zones import PinnedPrefix as PinnedPrefix
@@ -80,7 +80,7 @@ _HOMES = {
     "PromptSection": "prompt",
     "RebuildReason": "zones",
     "RebuildRecord": "zones",
-    "Report": "sessions.report",
+    "Report": "sessions.reports.report",
     "Request": "sessions.records",
     "SectionOrderLab": "labs.section_order",
     "Session": "sessions.records",
@@ -95,8 +95,8 @@ _HOMES = {
     "cache_stats": "zones",
     "cache_zones": "zones",
     "check_deterministic": "zones",
-    "load": "sessions.load",
-    "load_bytes": "sessions.load",
+    "load": "sessions.reading.load",
+    "load_bytes": "sessions.reading.load",
     "load_rules": "cache.rule_files",
     "parse_rendered_sections": "prompt",
     "system_to_text": "prompt",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from codesmith_lab.errors import LabError
 
 if TYPE_CHECKING:
-    from codesmith_lab.sessions.batch import Batch
+    from codesmith_lab.sessions.reports.batch import Batch
 
 __all__ = ["main"]
 
@@ -102,14 +102,14 @@ def _usd(text: str) -> Decimal:
 
 def _say(text: str) -> None:
     """One line for people on stderr; what came from a log cannot steer the terminal."""
-    from codesmith_lab.sessions.report_text import visible
+    from codesmith_lab.sessions.reports.report_text import visible
 
     print(f"codesmith-lab: {visible(text)}", file=sys.stderr)
 
 
 def _analyze(options: argparse.Namespace, out: TextIO) -> int:
     from codesmith_lab.cache.rule_files import load_rules
-    from codesmith_lab.sessions.batch import check_classes, read_all
+    from codesmith_lab.sessions.reports.batch import check_classes, read_all
 
     for path in options.rules_file:
         load_rules(path)
@@ -133,8 +133,8 @@ def _analyze(options: argparse.Namespace, out: TextIO) -> int:
 
 
 def _print(options: argparse.Namespace, batch: Batch, out: TextIO) -> None:
-    from codesmith_lab.sessions.report_html import report_html
-    from codesmith_lab.sessions.report_text import visible
+    from codesmith_lab.sessions.reports.report_html import report_html
+    from codesmith_lab.sessions.reports.report_text import visible
 
     reports = batch.reports
     if options.json:
@@ -151,8 +151,8 @@ def _print(options: argparse.Namespace, batch: Batch, out: TextIO) -> None:
 
 
 def _diff(options: argparse.Namespace, out: TextIO) -> int:
-    from codesmith_lab.sessions.compare import compare, read_side
-    from codesmith_lab.sessions.compare_text import compare_text
+    from codesmith_lab.sessions.reports.compare import compare, read_side
+    from codesmith_lab.sessions.reports.compare_text import compare_text
 
     sides = read_side(options.before), read_side(options.after)
     found = compare(*sides, options.model, options.rules)

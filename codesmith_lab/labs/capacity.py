@@ -16,8 +16,8 @@ from codesmith_lab.labs import capacity_views as views
 from codesmith_lab.labs.capacity_costs import Bills
 from codesmith_lab.labs.capacity_settings import apply_values, groups_view, values_of
 from codesmith_lab.labs.capacity_state import DRAWN, REFERENCE, CapacityState
-from codesmith_lab.sessions.capacity_observations import Numbering
-from codesmith_lab.sessions.capacity_rewrites import InterventionRules
+from codesmith_lab.sessions.capacity.observations import Numbering
+from codesmith_lab.sessions.capacity.rewrites import InterventionRules
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.widgets.capacity import CapacityWidget
 

@@ -12,14 +12,14 @@ from codesmith_lab.billing.prices import Rates, default_price_date, hit_to_miss_
 from codesmith_lab.capacity.break_even import BreakEven
 from codesmith_lab.capacity.config import CapacityConfig
 from codesmith_lab.errors import LabError
-from codesmith_lab.sessions.capacity_observations import Numbering
-from codesmith_lab.sessions.capacity_replay import (
+from codesmith_lab.sessions.capacity.observations import Numbering
+from codesmith_lab.sessions.capacity.replay import (
     ControlledSession,
     InterventionCost,
     compact_at,
     replay_controller,
 )
-from codesmith_lab.sessions.capacity_rewrites import InterventionRules
+from codesmith_lab.sessions.capacity.rewrites import InterventionRules
 from codesmith_lab.sessions.turns import TurnRunner
 
 __all__ = ["Bills", "bill_views", "formula_view", "price_bills"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from codesmith_lab.capacity.config import CapacityConfig
 from codesmith_lab.errors import LabError
-from codesmith_lab.sessions.capacity_rewrites import InterventionRules
+from codesmith_lab.sessions.capacity.rewrites import InterventionRules
 
 __all__ = ["GROUPS", "NAMES", "Setting", "apply_values", "groups_view", "values_of"]
 

@@ -16,14 +16,14 @@ from codesmith_lab.capacity.shapes import SHAPES, drawn, synthetic
 from codesmith_lab.capacity.simulation import decide_all
 from codesmith_lab.errors import LabError
 from codesmith_lab.labs.capacity_costs import Bills, bill_views, formula_view, price_bills
-from codesmith_lab.sessions.capacity_observations import (
+from codesmith_lab.sessions.capacity.observations import (
     DEFAULT_WINDOW_TOKENS,
     Numbering,
     SessionObserver,
     observe_session,
     runner_of,
 )
-from codesmith_lab.sessions.capacity_rewrites import InterventionRules
+from codesmith_lab.sessions.capacity.rewrites import InterventionRules
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.sessions.turns import TurnRunner
 

@@ -7,7 +7,7 @@ import ipywidgets as widgets
 from codesmith_lab.cache.rule_files import known_rules
 from codesmith_lab.errors import LabError, UnknownModelError
 from codesmith_lab.labs.workbench import Workbench
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.widgets.log_picker import LogPickerWidget
 from codesmith_lab.wording import counted

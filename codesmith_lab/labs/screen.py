@@ -11,11 +11,11 @@ from codesmith_lab.billing.models import ModelInfo, known_models, resolve_model
 from codesmith_lab.labs import side_views, views
 from codesmith_lab.sessions.analysis import rebuild_reason
 from codesmith_lab.sessions.edits import SCOPES, RewriteEdit
+from codesmith_lab.sessions.findings.wire import find_wire, wire_sentence
 from codesmith_lab.sessions.records import Request
-from codesmith_lab.sessions.report import Report, total
+from codesmith_lab.sessions.reports.report import Report, total
 from codesmith_lab.sessions.turns import Turn
 from codesmith_lab.sessions.what_if import WhatIf
-from codesmith_lab.sessions.wire import find_wire, wire_sentence
 
 __all__ = [
     "advice_trait",

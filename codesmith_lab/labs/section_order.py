@@ -20,9 +20,8 @@ from codesmith_lab.labs.section_order_source import (
 from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.prompt.ordering.breakpoints import BreakpointPlan
 from codesmith_lab.prompt.ordering.history_search import HistoryOrder
-from codesmith_lab.sessions.records import Session
-from codesmith_lab.sessions.section_board import BoardState, OrderBoard, Weighed
-from codesmith_lab.sessions.section_export import (
+from codesmith_lab.sessions.order.board import BoardState, OrderBoard, Weighed
+from codesmith_lab.sessions.order.export import (
     ExportedOrder,
     order_from_text,
     read_order,
@@ -30,9 +29,10 @@ from codesmith_lab.sessions.section_export import (
     to_text,
     to_toml,
 )
-from codesmith_lab.sessions.section_replay import InputBill
-from codesmith_lab.sessions.section_report import ReportRow, order_report
-from codesmith_lab.sessions.section_rewrites import Rewrite
+from codesmith_lab.sessions.order.replay import InputBill
+from codesmith_lab.sessions.order.report import ReportRow, order_report
+from codesmith_lab.sessions.order.rewrites import Rewrite
+from codesmith_lab.sessions.records import Session
 from codesmith_lab.widgets.section_order import SectionOrderWidget
 
 __all__ = ["SectionOrderLab"]

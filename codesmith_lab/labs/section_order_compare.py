@@ -7,7 +7,7 @@ from typing import Any
 
 from codesmith_lab.labs import section_order_views as views
 from codesmith_lab.prompt.ordering.history_search import HistoryOrder
-from codesmith_lab.sessions.section_board import BoardState, OrderBoard, Weighed
+from codesmith_lab.sessions.order.board import BoardState, OrderBoard, Weighed
 
 __all__ = ["ComparedOrders"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from codesmith_lab.errors import LabError
-from codesmith_lab.sessions.section_rewrites import Grain
+from codesmith_lab.sessions.order.rewrites import Grain
 
 __all__ = ["grain", "percent", "positive", "whole"]
 

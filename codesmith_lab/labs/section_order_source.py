@@ -19,27 +19,27 @@ from codesmith_lab.prompt.ordering.cost import CacheUnits
 from codesmith_lab.prompt.ordering.stats import SectionStats
 from codesmith_lab.prompt.sections import PromptSection
 from codesmith_lab.sessions.edits import apply_edits, edited_settings
-from codesmith_lab.sessions.records import Session
-from codesmith_lab.sessions.section_board import BoardState, OrderBoard
-from codesmith_lab.sessions.section_breakpoints import (
+from codesmith_lab.sessions.order.board import BoardState, OrderBoard
+from codesmith_lab.sessions.order.breakpoints import (
     model_prices,
     pauses_s,
     replay_plan,
 )
-from codesmith_lab.sessions.section_history import MOST_REQUESTS
-from codesmith_lab.sessions.section_replay import (
+from codesmith_lab.sessions.order.history import MOST_REQUESTS
+from codesmith_lab.sessions.order.replay import (
     InputBill,
     order_blocks,
     order_request,
     replay_exactly,
 )
-from codesmith_lab.sessions.section_rewrites import Rewrite, apply_rewrites, has_clock
-from codesmith_lab.sessions.section_source import (
+from codesmith_lab.sessions.order.rewrites import Rewrite, apply_rewrites, has_clock
+from codesmith_lab.sessions.order.source import (
     Laid,
     SectionSource,
     bundle_stats,
     laid_by_hand,
 )
+from codesmith_lab.sessions.records import Session
 from codesmith_lab.wording import counted
 
 __all__ = ["EXPORTS", "PLAN_MODELS", "BoardSource", "Source", "blocks_for"]

@@ -8,11 +8,11 @@ from typing import Any
 
 from codesmith_lab.prompt.ordering.breakpoints import BreakpointPlan
 from codesmith_lab.prompt.ordering.stats import SectionStats
-from codesmith_lab.sessions.report_text import dollars
-from codesmith_lab.sessions.section_board import BoardState, OrderBoard, Weighed, month_usd
-from codesmith_lab.sessions.section_replay import InputBill
-from codesmith_lab.sessions.section_rewrites import GRAINS
-from codesmith_lab.sessions.section_source import Laid
+from codesmith_lab.sessions.order.board import BoardState, OrderBoard, Weighed, month_usd
+from codesmith_lab.sessions.order.replay import InputBill
+from codesmith_lab.sessions.order.rewrites import GRAINS
+from codesmith_lab.sessions.order.source import Laid
+from codesmith_lab.sessions.reports.report_text import dollars
 
 __all__ = [
     "COLUMNS",

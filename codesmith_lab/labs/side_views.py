@@ -8,14 +8,14 @@ from typing import Any
 
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.cache.rules import CacheRule
-from codesmith_lab.sessions.diagnosis import Break
-from codesmith_lab.sessions.drift import DriftStep
-from codesmith_lab.sessions.finding_text import CLASSES
-from codesmith_lab.sessions.findings import Finding
-from codesmith_lab.sessions.reconcile import reconcile
+from codesmith_lab.sessions.findings.classes import CLASSES
+from codesmith_lab.sessions.findings.collect import Finding
+from codesmith_lab.sessions.findings.diagnosis import Break
+from codesmith_lab.sessions.findings.drift import DriftStep
+from codesmith_lab.sessions.findings.reconcile import reconcile
 from codesmith_lab.sessions.records import Request
-from codesmith_lab.sessions.report import total
-from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars
+from codesmith_lab.sessions.reports.report import total
+from codesmith_lab.sessions.reports.report_text import CAUSE_NAMES, dollars
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 
 __all__ = [

@@ -11,12 +11,12 @@ from typing import Any
 from codesmith_lab.cache.causes import CAUSES
 from codesmith_lab.labs.side_views import breaks_history, signed
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.diagnosis import Break
-from codesmith_lab.sessions.differences import changed_range
-from codesmith_lab.sessions.drift import DriftStep
 from codesmith_lab.sessions.edits import STABILITIES, split_separator
-from codesmith_lab.sessions.report import Totals
-from codesmith_lab.sessions.report_text import CAUSE_NAMES, dollars
+from codesmith_lab.sessions.findings.diagnosis import Break
+from codesmith_lab.sessions.findings.differences import changed_range
+from codesmith_lab.sessions.findings.drift import DriftStep
+from codesmith_lab.sessions.reports.report import Totals
+from codesmith_lab.sessions.reports.report_text import CAUSE_NAMES, dollars
 from codesmith_lab.sessions.turns import Turn
 
 __all__ = [

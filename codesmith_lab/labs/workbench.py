@@ -22,8 +22,8 @@ from codesmith_lab.sessions.edits import (
     split_separator,
 )
 from codesmith_lab.sessions.records import Session
-from codesmith_lab.sessions.remedies import Remedy
-from codesmith_lab.sessions.report import Report, bill_frame
+from codesmith_lab.sessions.remedies.remedy import Remedy
+from codesmith_lab.sessions.reports.report import Report, bill_frame
 from codesmith_lab.sessions.turns import Turn
 from codesmith_lab.sessions.what_if import WhatIf
 from codesmith_lab.widgets.workbench import WorkbenchWidget

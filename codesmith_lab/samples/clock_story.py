@@ -94,7 +94,7 @@ def clock_story_lines(seed: int = DEFAULT_SEED) -> Iterator[bytes]:
 
 def clock_story(seed: int = DEFAULT_SEED) -> Session:
     """The bundled session, read as any log is."""
-    from codesmith_lab.sessions.load import load_bytes
+    from codesmith_lab.sessions.reading.load import load_bytes
 
     return load_bytes(_log_bytes(seed), "clock_story.jsonl")
 

@@ -116,7 +116,7 @@ def section_session_lines(law: str, turns: int = 160, seed: int = 11) -> Iterato
 
 def section_session(law: str, turns: int = 160, seed: int = 11) -> Session:
     """The session of `section_session_lines`, read as any log is."""
-    from codesmith_lab.sessions.load import load_bytes
+    from codesmith_lab.sessions.reading.load import load_bytes
 
     lines = section_session_lines(law, turns, seed)
     return load_bytes(b"".join(line + b"\n" for line in lines), f"{law}.jsonl")

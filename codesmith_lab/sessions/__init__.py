@@ -1,1 +1,1 @@
-
+"""Logs in; analysis, findings, remedies and reports out."""

@@ -13,14 +13,14 @@ from codesmith_lab.cache.rule_files import claimed_rule, get_rule, known_rules
 from codesmith_lab.cache.rules import CacheRule
 from codesmith_lab.errors import LabError, UnknownModelError
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.diagnosis import Break, find_break
-from codesmith_lab.sessions.findings import collect_findings
-from codesmith_lab.sessions.reconcile import reconcile
+from codesmith_lab.sessions.findings.collect import collect_findings
+from codesmith_lab.sessions.findings.diagnosis import Break, find_break
+from codesmith_lab.sessions.findings.reconcile import reconcile
+from codesmith_lab.sessions.findings.wire import find_wire
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.redact import labelled, masked_break, masked_wire
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.reports.redact import labelled, masked_break, masked_wire
+from codesmith_lab.sessions.reports.report import Report
 from codesmith_lab.sessions.turns import Turn, TurnRunner
-from codesmith_lab.sessions.wire import find_wire
 
 __all__ = ["analyze", "breaks_of", "make_runner", "report_of", "session_model"]
 

@@ -105,8 +105,8 @@ class Session:
     """Requests in time order from one log or one recording.
 
     name: for people (a file or folder name without the folders above it).
-    format: the log's format, one of `codesmith_lab.sessions.load.FORMATS`; of a log of several,
-        that of most requests.
+    format: the log's format, one of `FORMATS` in `reading.load`; of a log of several, that of most
+        requests.
     skipped: what was left out, in the order of the file.
     """
 

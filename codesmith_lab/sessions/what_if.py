@@ -12,8 +12,6 @@ from typing import overload
 
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.analysis import breaks_of, make_runner, report_of
-from codesmith_lab.sessions.diagnosis import Break
-from codesmith_lab.sessions.drift import DriftStep, DriftWatcher
 from codesmith_lab.sessions.edits import (
     Edit,
     TextEdit,
@@ -21,9 +19,11 @@ from codesmith_lab.sessions.edits import (
     edited_settings,
     first_edited_turn,
 )
+from codesmith_lab.sessions.findings.diagnosis import Break
+from codesmith_lab.sessions.findings.drift import DriftStep, DriftWatcher
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.remedies import Remedy, sent_as
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.remedies.remedy import Remedy, sent_as
+from codesmith_lab.sessions.reports.report import Report
 from codesmith_lab.sessions.turns import Checkpoint, Turn, TurnRunner
 
 __all__ = ["Played", "WhatIf"]

@@ -17,7 +17,7 @@ from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.samples.agent_log import agent_log_lines
 from codesmith_lab.sessions.analysis import make_runner
 from codesmith_lab.sessions.edits import TextEdit, apply_edits
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.turns import TurnRunner
 
 # turns, new tokens a turn, wanted milliseconds (None: no aim)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import codesmith_lab as lab
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.reports.report import Report
 from codesmith_lab.sessions.turns import Turn
 
 Body = dict[str, Any]

@@ -15,18 +15,18 @@ from codesmith_lab.capacity import CapacityConfig, observe_all
 from codesmith_lab.errors import LabError
 from codesmith_lab.samples.agent_log import agent_log_lines
 from codesmith_lab.sessions.analysis import make_runner
-from codesmith_lab.sessions.capacity_observations import (
+from codesmith_lab.sessions.capacity.observations import (
     DEFAULT_WINDOW_TOKENS,
     SessionObserver,
     messages_of,
     observe_session,
 )
-from codesmith_lab.sessions.capacity_replay import (
+from codesmith_lab.sessions.capacity.replay import (
     ControlledSession,
     compact_at,
     replay_controller,
 )
-from codesmith_lab.sessions.capacity_rewrites import InterventionRules
+from codesmith_lab.sessions.capacity.rewrites import InterventionRules
 from codesmith_lab.sessions.turns import TurnRunner
 
 FREE = InterventionRules(summary_call="none")

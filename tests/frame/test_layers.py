@@ -104,7 +104,7 @@ def test_only_the_public_face_imports_by_name(package: Path) -> None:
     ("group", "source"),
     [
         ("zones", "from codesmith_lab.cache.engine import Engine"),
-        ("zones", "def f():\n    import codesmith_lab.sessions.load"),
+        ("zones", "def f():\n    import codesmith_lab.sessions.reading.load"),
         ("retry", "from codesmith_lab.config import x"),
         ("errors", "from codesmith_lab import prompt"),
         ("sessions", "import codesmith_lab"),

@@ -50,7 +50,7 @@ def made_logs() -> ModuleType:
 def check(data: bytes, format: str | None) -> None:
     """Raise whatever breaks a promise."""
     from codesmith_lab.errors import InputError
-    from codesmith_lab.sessions.load import load_bytes
+    from codesmith_lab.sessions.reading.load import load_bytes
 
     try:
         session = load_bytes(data, "fuzzed", format)
@@ -189,7 +189,7 @@ def keep(data: bytes, why: str) -> None:
 
 
 def run(minutes: float, seed: int) -> int:
-    from codesmith_lab.sessions.load import FORMATS
+    from codesmith_lab.sessions.reading.load import FORMATS
 
     start = told = time.monotonic()
     count = found = 0
@@ -235,7 +235,7 @@ def follow_coverage(minutes: float, seed: int) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["codesmith_lab"]):
-        from codesmith_lab.sessions.load import load_bytes  # noqa: F401
+        from codesmith_lab.sessions.reading.load import load_bytes  # noqa: F401
 
     corpus = Path("corpus-importers")
     corpus.mkdir(exist_ok=True)

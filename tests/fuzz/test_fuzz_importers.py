@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from codesmith_lab.sessions.load import FORMATS
+from codesmith_lab.sessions.reading.load import FORMATS
 
 INPUTS = 800
 
@@ -39,7 +39,7 @@ def test_the_same_seed_gives_the_same_inputs(fuzzer: ModuleType) -> None:
 
 
 def test_the_check_sees_what_breaks(fuzzer: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    from codesmith_lab.sessions import load
+    from codesmith_lab.sessions.reading import load
 
     def broken(*arguments: object) -> None:
         raise KeyError("x")

@@ -282,9 +282,9 @@ def test_tools_that_are_read_first_stay_first() -> None:
 
 def test_long_sessions_say_what_the_live_figures_take(monkeypatch: pytest.MonkeyPatch) -> None:
     from codesmith_lab.labs import section_order_source
-    from codesmith_lab.sessions import section_history, section_source
+    from codesmith_lab.sessions.order import history, source
 
-    for module in (section_history, section_source, section_order_source):
+    for module in (history, source, section_order_source):
         monkeypatch.setattr(module, "MOST_REQUESTS", 30)
     board = SectionOrderLab(lab.samples.section_session("independent", 50))
     assert board.board.laid.history is not None

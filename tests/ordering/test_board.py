@@ -12,8 +12,8 @@ import codesmith_lab as lab
 from codesmith_lab.errors import InputError, LabError
 from codesmith_lab.prompt.ordering.cost import CacheUnits
 from codesmith_lab.prompt.ordering.stats import SectionStats
-from codesmith_lab.sessions.section_board import BoardState, OrderBoard
-from codesmith_lab.sessions.section_export import (
+from codesmith_lab.sessions.order.board import BoardState, OrderBoard
+from codesmith_lab.sessions.order.export import (
     ExportedOrder,
     order_from_text,
     read_order,
@@ -21,8 +21,8 @@ from codesmith_lab.sessions.section_export import (
     to_text,
     to_toml,
 )
-from codesmith_lab.sessions.section_rewrites import Rewrite
-from codesmith_lab.sessions.section_source import SectionSource, bundle_stats, laid_by_hand
+from codesmith_lab.sessions.order.rewrites import Rewrite
+from codesmith_lab.sessions.order.source import SectionSource, bundle_stats, laid_by_hand
 
 ABCDE = tuple("abcde")
 

@@ -23,9 +23,9 @@ from codesmith_lab.prompt.ordering.breakpoints import (
 from codesmith_lab.prompt.ordering.constraints import OrderConstraints
 from codesmith_lab.prompt.ordering.stats import SectionStats
 from codesmith_lab.sessions.analysis import make_runner
-from codesmith_lab.sessions.section_breakpoints import model_prices, pauses_s, replay_plan
-from codesmith_lab.sessions.section_history import measure_sections, section_history
-from codesmith_lab.sessions.section_source import SectionSource
+from codesmith_lab.sessions.order.breakpoints import model_prices, pauses_s, replay_plan
+from codesmith_lab.sessions.order.history import measure_sections, section_history
+from codesmith_lab.sessions.order.source import SectionSource
 
 HOUR, MINUTES = CacheLife("1h", Decimal(6), 0.98), CacheLife("5m", Decimal("3.75"), 0.8)
 SONNET = ExplicitPrices(Decimal(3), Decimal("0.3"), (HOUR, MINUTES))

@@ -11,7 +11,7 @@ from codesmith_lab.prompt.ordering.breakpoints import EXACT_BREAKPOINT_SECTIONS
 from codesmith_lab.prompt.ordering.history_search import BRUTE_FORCE_SECTIONS
 from codesmith_lab.prompt.ordering.stats import STABILITY_CHANGE_PROBABILITY
 from codesmith_lab.sessions.analysis import make_runner
-from codesmith_lab.sessions.section_compare import compare_orders
+from codesmith_lab.sessions.order.compare import compare_orders
 
 
 def test_the_table_of_closed_form_against_replay(root: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 import codesmith_lab as lab
 from codesmith_lab.errors import LabError
 from codesmith_lab.sessions.analysis import make_runner
-from codesmith_lab.sessions.section_history import measure_sections, section_history
-from codesmith_lab.sessions.section_replay import replay_exactly
-from codesmith_lab.sessions.section_rewrites import (
+from codesmith_lab.sessions.order.history import measure_sections, section_history
+from codesmith_lab.sessions.order.replay import replay_exactly
+from codesmith_lab.sessions.order.rewrites import (
     GRAINS,
     Rewrite,
     apply_rewrites,

@@ -18,8 +18,8 @@ from codesmith_lab.samples.section_sessions import (
     section_session_lines,
 )
 from codesmith_lab.sessions.analysis import make_runner
-from codesmith_lab.sessions.section_compare import Comparison, compare_orders
-from codesmith_lab.sessions.section_history import (
+from codesmith_lab.sessions.order.compare import Comparison, compare_orders
+from codesmith_lab.sessions.order.history import (
     HISTORY,
     TOOLS,
     cache_units,
@@ -27,11 +27,11 @@ from codesmith_lab.sessions.section_history import (
     pool_sections,
     section_history,
 )
-from codesmith_lab.sessions.section_replay import (
+from codesmith_lab.sessions.order.replay import (
     order_blocks,
     replay_exactly,
 )
-from codesmith_lab.sessions.section_source import SectionSource
+from codesmith_lab.sessions.order.source import SectionSource
 from codesmith_lab.sessions.turns import TurnRunner
 
 MODELS = ("deepseek-v3.2", "deepseek-v4-flash", "gpt-4o")

@@ -101,7 +101,7 @@ def test_same_arguments_same_bytes_and_another_seed_others() -> None:
 
 
 def test_it_loads_as_an_agents_log() -> None:
-    from codesmith_lab.sessions.load import load_bytes
+    from codesmith_lab.sessions.reading.load import load_bytes
 
     session = load_bytes(b"\n".join(agent_log_lines(12, compact_every=5)))
     assert (len(session.requests), session.skipped) == (12, ())

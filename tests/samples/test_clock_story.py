@@ -193,7 +193,7 @@ def test_another_seed_tells_the_same_story_in_other_bytes() -> None:
 
 
 def test_it_loads_as_any_log_does(tmp_path: Path) -> None:
-    from codesmith_lab.sessions.load import load
+    from codesmith_lab.sessions.reading.load import load
 
     path = write_clock_story(tmp_path / "story.jsonl")
     read, bundled = load(path), clock_story()

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.findings import Finding
-from codesmith_lab.sessions.load import load_bytes
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.findings.collect import Finding
+from codesmith_lab.sessions.reading.load import load_bytes
+from codesmith_lab.sessions.reports.report import Report
 
 START = datetime(2026, 11, 29, 12, 0, tzinfo=timezone.utc)
 

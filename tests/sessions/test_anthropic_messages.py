@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.records import Request
 
 MARK = {"cache_control": {"type": "ephemeral"}}

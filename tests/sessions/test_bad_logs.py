@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions import cutting
-from codesmith_lab.sessions.load import load, load_bytes
+from codesmith_lab.sessions.reading import cutting
+from codesmith_lab.sessions.reading.load import load, load_bytes
 
 USER = {"role": "user", "content": "hi"}
 
@@ -287,7 +287,9 @@ def test_a_given_format_reads_every_line() -> None:
         session = load_bytes(log, format=name)
         assert session.format == "openai-chat"
         assert len(session.requests) == 2
-        assert "'system' is no field of this format" in session.requests[1].notes[0]
+        notes = " ".join(session.requests[1].notes)
+        assert "'system' is no field of this format" in notes
+        assert "looks like anthropic-messages and was read as openai-chat" in notes
     assert load_bytes(log, format="anthropic").format == "anthropic-messages"
     with pytest.raises(InputError, match="the format 'csv' is unknown; use one of"):
         load_bytes(log, format="csv")

@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.records import Session
 
 # DeepSeek flash off-peak, a Sunday: USD per million tokens.

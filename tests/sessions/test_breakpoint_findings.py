@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.remedies import Remedy
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.remedies.remedy import Remedy
+from codesmith_lab.sessions.reports.report import Report
 
 from .finding_logs import S, classes, only, report_of
 

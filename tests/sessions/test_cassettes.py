@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions import yaml_records
-from codesmith_lab.sessions.json_spans import BadJson
-from codesmith_lab.sessions.load import load_bytes
-from codesmith_lab.sessions.yaml_records import read_interactions
+from codesmith_lab.sessions.reading import yaml_records
+from codesmith_lab.sessions.reading.json_spans import BadJson
+from codesmith_lab.sessions.reading.load import load_bytes
+from codesmith_lab.sessions.reading.yaml_records import read_interactions
 
 VALUES = st.recursive(
     st.none()

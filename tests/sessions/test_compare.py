@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import codesmith_lab as lab
-from codesmith_lab.sessions.compare import compare, read_side
-from codesmith_lab.sessions.compare_text import compare_text
+from codesmith_lab.sessions.reports.compare import compare, read_side
+from codesmith_lab.sessions.reports.compare_text import compare_text
 
 A = "# Rules\nBe kind.\n\n# Place\nThe clock says 10:00.\n\n# Tail\nEnd.\n"
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions import cutting, documents
-from codesmith_lab.sessions.documents import read_records
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading import cutting, documents
+from codesmith_lab.sessions.reading.documents import read_records
+from codesmith_lab.sessions.reading.load import load_bytes
 
 GOOD: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 'hi "{[\\" é'}]}
 

@@ -6,7 +6,7 @@ import json
 from types import ModuleType
 from typing import Any
 
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 
 
 def log(*values: Any) -> bytes:

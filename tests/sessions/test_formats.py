@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from codesmith_lab.sessions.load import FORMATS, load_bytes
+from codesmith_lab.sessions.reading.load import FORMATS, load_bytes
 from codesmith_lab.sessions.records import Request, Session
 
 NO_WRITES = ("gemini", "gemini streams", "codex", "openrouter")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.history import align, history_events
+from codesmith_lab.sessions.findings.history import align, history_events
 
 ROLES = ("user", "assistant")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codesmith_lab.sessions.json_spans import (
+from codesmith_lab.sessions.reading.json_spans import (
     MAX_DEPTH,
     BadJson,
     decode_at,
@@ -18,7 +18,13 @@ from codesmith_lab.sessions.json_spans import (
     members_of,
     plain,
 )
-from codesmith_lab.sessions.lines import ArraySpan, LineWalker, ObjectSpan, Span, common_bytes
+from codesmith_lab.sessions.reading.lines import (
+    ArraySpan,
+    LineWalker,
+    ObjectSpan,
+    Span,
+    common_bytes,
+)
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)

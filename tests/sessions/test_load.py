@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from codesmith_lab.errors import InputError, LabError
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.json_spans import items_of, members_of
-from codesmith_lab.sessions.load import load, load_bytes
-from codesmith_lab.sessions.system_text import split_sections
+from codesmith_lab.sessions.reading.json_spans import items_of, members_of
+from codesmith_lab.sessions.reading.load import load, load_bytes
+from codesmith_lab.sessions.reading.system_text import split_sections
 
 GOOD = json.dumps(
     {"model": "gpt-5", "messages": [{"role": "user", "content": "hello <b>&\u202e\u0301🚀</b>"}]}

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from codesmith_lab.prompt.blocks import Block
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.records import Request
 
 USER = {"role": "user", "content": "hi"}

@@ -8,8 +8,8 @@ import pytest
 
 import codesmith_lab as lab
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.remedies import Remedy
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.remedies.remedy import Remedy
+from codesmith_lab.sessions.reports.report import Report
 
 from .finding_logs import S, assistant, report_of, system, tool, user
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from codesmith_lab.errors import InputError
 from codesmith_lab.samples.agent_log import agent_log_lines
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 
 TEXTS = st.sampled_from(["a", "é", "b" * 3000, "\ud800", "# H\nx", "", "😀"])
 CONTENTS = TEXTS | st.lists(

@@ -10,10 +10,10 @@ import pytest
 
 import codesmith_lab as lab
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.batch import Batch, Read, check_classes
-from codesmith_lab.sessions.finding_text import CLASSES
-from codesmith_lab.sessions.load import load_bytes
-from codesmith_lab.sessions.report_html import report_html
+from codesmith_lab.sessions.findings.classes import CLASSES
+from codesmith_lab.sessions.reading.load import load_bytes
+from codesmith_lab.sessions.reports.batch import Batch, Read, check_classes
+from codesmith_lab.sessions.reports.report_html import report_html
 
 from .finding_logs import S, assistant, report_of, system, tool, user
 

@@ -7,8 +7,8 @@ import pytest
 
 from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.load import load_bytes
-from codesmith_lab.sessions.report_text import dollars
+from codesmith_lab.sessions.reading.load import load_bytes
+from codesmith_lab.sessions.reports.report_text import dollars
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codesmith_lab.sessions.shared import Shared
+from codesmith_lab.sessions.reading.shared import Shared
 
 STEPS = st.lists(
     st.tuples(

@@ -13,7 +13,7 @@ from codesmith_lab.cache.rule_files import known_rules
 from codesmith_lab.prompt.blocks import SwappedBlocks
 from codesmith_lab.sessions.analysis import make_runner
 from codesmith_lab.sessions.edits import MoveEdit, TextEdit, apply_edits
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.records import Session
 from codesmith_lab.sessions.turns import Turn, TurnRunner
 

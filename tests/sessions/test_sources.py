@@ -15,8 +15,8 @@ import pytest
 import zstandard
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions import cutting, documents, log_reader, sources
-from codesmith_lab.sessions.load import load, load_bytes
+from codesmith_lab.sessions.reading import cutting, documents, log_reader, sources
+from codesmith_lab.sessions.reading.load import load, load_bytes
 
 PACKINGS = {
     "gzip": gzip.compress,

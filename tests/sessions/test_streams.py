@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from codesmith_lab.sessions.apis.streams import events_of, merge_events
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.apis.streams import events_of, merge_events
+from codesmith_lab.sessions.reading.load import load_bytes
 
 
 def test_usage_is_replaced_and_never_added() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesmith_lab.prompt.sections import PromptSection
-from codesmith_lab.sessions.system_text import split_sections
+from codesmith_lab.sessions.reading.system_text import split_sections
 
 PIECES = st.sampled_from(
     [

@@ -8,7 +8,7 @@ from decimal import Decimal
 from codesmith_lab.billing.usage import Usage
 from codesmith_lab.sessions.analysis import analyze
 from codesmith_lab.sessions.records import Request, Session
-from codesmith_lab.sessions.report import Report
+from codesmith_lab.sessions.reports.report import Report
 
 from .finding_logs import START
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codesmith_lab.sessions.volatile import KINDS, clock_step_s, value_changes
+from codesmith_lab.sessions.findings.volatile import KINDS, clock_step_s, value_changes
 
 from .finding_logs import S, assistant, classes, only, report_of, system, user
 

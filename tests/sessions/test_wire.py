@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from codesmith_lab.labs.workbench import Workbench
 from codesmith_lab.sessions.analysis import analyze
-from codesmith_lab.sessions.json_differences import compare_json
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.findings.json_differences import compare_json
+from codesmith_lab.sessions.reading.load import load_bytes
 
 LONG = "ctx" + " word" * 1500
 HEAD = '{"model": "deepseek-v4-flash", '

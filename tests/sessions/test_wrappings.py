@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions.load import load_bytes
+from codesmith_lab.sessions.reading.load import load_bytes
 from codesmith_lab.sessions.records import Request
 
 

@@ -1,0 +1,1 @@
+"""The capacity controller on a session: observed, replayed, billed."""

@@ -1,0 +1,1 @@
+"""What broke, where and why: differences, their classes, and what counters prove."""

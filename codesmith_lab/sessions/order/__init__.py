@@ -1,0 +1,1 @@
+"""The order of the sections of a session: measured, weighed, replayed, exported."""

@@ -1,0 +1,1 @@
+"""Logs of every format, read into requests with their raw bytes."""

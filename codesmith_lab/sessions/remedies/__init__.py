@@ -1,0 +1,1 @@
+"""Other ways to send a session, each proved by a replay."""
