@@ -212,6 +212,17 @@ def test_what_saves_nothing_is_not_offered() -> None:
     assert report.plan_list == ()
 
 
+def test_what_saves_next_to_nothing_is_not_offered() -> None:
+    """A clock with 130 tokens behind it, beside a hundred thousand new ones a request."""
+    clocks = [system(f"# Now\nIt is 10:0{n}:11.\n# Rules\n{S(130)}") for n in range(4)]
+    small = report_of(*({"messages": [clocks[n], user(f"{n}{S(100)}")]} for n in range(4)))
+    assert "freeze_value" in actions(small)
+    large = report_of(*({"messages": [clocks[n], user(f"{n}{S(100_000)}")]} for n in range(4)))
+    assert large.findings_list[0].cls == "volatile_timestamp"
+    assert large.remedies_list == ()
+    assert large.plan_list == ()
+
+
 def test_the_plan_finds_what_hides_behind_the_first_cause() -> None:
     """Sorted tools save nothing behind a clock; with the clock gone they do."""
     orders = ("abc", "acb", "bca", "cab", "abc", "bac")

@@ -26,6 +26,8 @@ __all__ = [
 
 MOST_CANDIDATES = 16
 MOST_STEPS = 6
+LEAST_SHARE = Decimal("0.001")
+"""Of the session's cost: what saves less is noise beside what a provider rounds and evicts."""
 _NOTHING = Decimal(0)
 
 
@@ -131,6 +133,10 @@ def _cost(turns: Iterable[Turn]) -> Decimal:
     return sum((t.cost_usd for t in turns if t.cost_usd is not None), Decimal(0))
 
 
+def _worth(saves_usd: Decimal, now_usd: Decimal) -> bool:
+    return saves_usd > 0 and saves_usd >= now_usd * LEAST_SHARE
+
+
 def _refused(turns: Iterable[Turn]) -> int:
     return sum(bool(turn.match.refused) for turn in turns)
 
@@ -166,7 +172,8 @@ def find_remedies(
     requests: as they are sent now, where edits changed the session's own.
 
     Every candidate is applied to every request and the whole session is billed again under the
-    same rules; one that saves nothing is not offered. Empty without prices.
+    same rules; one that saves nothing, or less than `LEAST_SHARE` of the cost, is not offered. Empty
+    without prices.
     """
     bench = _bench(runner, turns, requests)
     if bench is None:
@@ -175,7 +182,7 @@ def find_remedies(
     remedies = []
     for candidate in candidates(findings, runner.rule, bench.states)[:MOST_CANDIDATES]:
         trial = bench.tried(candidate)
-        if trial is not None and trial.cost_usd < now:
+        if trial is not None and _worth(now - trial.cost_usd, now):
             remedies.append(_remedy(candidate, trial, now, calibrated))
     return sorted(remedies, key=lambda remedy: (-remedy.saves_usd, remedy.id))
 
@@ -214,7 +221,7 @@ def find_plan(
         now = trial.cost_usd
         del hopes[candidate.id]
         for name, (hope, other) in hopes.items():
-            if hope <= 0:
+            if not _worth(hope, now):
                 hopes[name] = (now, other)
     return plan
 
@@ -227,7 +234,7 @@ def _best(
     while True:
         name = max(hopes, key=lambda key: (hopes[key][0], key))
         hope, candidate = hopes[name]
-        if hope <= 0:
+        if not _worth(hope, now):
             return None
         if name in fresh:
             return candidate, fresh[name]
