@@ -172,8 +172,8 @@ def find_remedies(
     requests: as they are sent now, where edits changed the session's own.
 
     Every candidate is applied to every request and the whole session is billed again under the
-    same rules; one that saves nothing, or less than `LEAST_SHARE` of the cost, is not offered. Empty
-    without prices.
+    same rules; one that saves nothing, or less than `LEAST_SHARE` of the cost, is not offered.
+    Empty without prices.
     """
     bench = _bench(runner, turns, requests)
     if bench is None:
