@@ -15,6 +15,7 @@ from codesmith_lab.sessions.edits import STABILITIES, split_separator
 from codesmith_lab.sessions.findings.diagnosis import Break
 from codesmith_lab.sessions.findings.differences import changed_range
 from codesmith_lab.sessions.findings.drift import DriftStep
+from codesmith_lab.sessions.findings.volatile import value_changes
 from codesmith_lab.sessions.reports.report import Totals
 from codesmith_lab.sessions.reports.report_text import CAUSE_NAMES, dollars
 from codesmith_lab.sessions.turns import Turn
@@ -26,6 +27,7 @@ __all__ = [
     "timeline_view",
 ]
 
+_MOST_COMPARED_CHARS = 20_000
 ZONES = (("pinned", "PinnedPrefix"), ("log", "AppendLog"), ("scratch", "TurnScratch"))
 Dict = dict[str, Any]
 
@@ -66,10 +68,13 @@ def timeline_view(
     rebuilds: what the log says of a signed rebuild on each turn, "" for none.
     """
     marks: list[Dict] = []
-    drifting = False
+    # What goes on for many turns is marked where it began.
+    drifting = broken_on = False
     for turn in turns:
         label = drift[turn.index].label
         signed = rebuilds[turn.index]
+        # The fingerprint held, and yet the wire broke.
+        breaks_on = not label and turn.causes.break_piece is not None and _repaid(turn) > 0
         if signed:
             # Under a drift the break lies before the history; it was rebuilt all the same.
             text = "compaction" if "compaction" in signed else "rebuild"
@@ -78,7 +83,10 @@ def timeline_view(
             marks.append({"turn": turn.index, "text": broken.classes[0], "tone": ""})
         elif label and not drifting:
             marks.append({"turn": turn.index, "text": label, "tone": "lost"})
-        drifting = bool(label)
+        elif breaks_on and not broken_on and (broken := breaks[turn.index]):
+            text = broken.classes[0].replace("_", " ")
+            marks.append({"turn": turn.index, "text": text, "tone": "lost"})
+        drifting, broken_on = bool(label), breaks_on
     return {
         "causes": list(CAUSES),
         "tokens": [[t.causes.tokens[i] for t in turns] for i in range(len(CAUSES))],
@@ -86,6 +94,10 @@ def timeline_view(
         "labels": [_turn_sentence(t) for t in turns],
         "marks": marks,
     }
+
+
+def _repaid(turn: Turn) -> int:
+    return turn.causes.tokens[CAUSES.index("repaid")]
 
 
 def _turn_sentence(turn: Turn) -> str:
@@ -205,8 +217,8 @@ def editor_view(turns: Sequence[Turn], at: int, selected: int, seq: int, key: st
     marks: list[list[int]] = []
     note = ""
     if old is not None and old != text:
-        start, old_end, end = changed_range(old, text)
-        marks = [[_utf16(text, start), _utf16(text, end)]]
+        start, old_end, _ = changed_range(old, text)
+        marks = [[_utf16(text, a), _utf16(text, b)] for a, b in _changed_places(old, text)]
         before = old[start:old_end]
         if turn.parent is not None and 0 < len(before) <= 60 and "\n" not in before:
             note = f"Was “{before}” on turn {turn.parent + 1}. "
@@ -230,6 +242,17 @@ def editor_view(turns: Sequence[Turn], at: int, selected: int, seq: int, key: st
         "can_down": is_section and place < len(sections) - 1,
         "note": note.strip(),
     }
+
+
+def _changed_places(old: str, text: str) -> list[tuple[int, int]]:
+    """[start, end) of what changed, in the new text: one range, or one for each changed value."""
+    start, old_end, end = changed_range(old, text)
+    # All between the first and the last change may be as it was; telling is for texts of some size.
+    if max(old_end, end) - start <= _MOST_COMPARED_CHARS:
+        places = [(change.start, change.end) for change in value_changes(old, text)]
+        if len(places) > 1:
+            return places
+    return [(start, end)]
 
 
 _READ_ONLY = (

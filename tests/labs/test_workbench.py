@@ -134,6 +134,44 @@ def test_a_compaction_under_a_drift_is_marked(bench) -> None:
     assert marks == {(7, "sys"), (30, "compaction")}
 
 
+def test_a_history_that_is_edited_is_marked_where_it_began_to_be() -> None:
+    """The fingerprint holds, the wire does not."""
+    lines = []
+    for turn in range(5):
+        said = [
+            {"role": role, "content": f"{role} {n}" + " word" * 900}
+            for n in range(turn + 1)
+            for role in ("user", "assistant")
+        ][:-1]
+        if turn >= 3:
+            said[1]["content"] = f"edited {turn}" + " word" * 900
+        lines.append(json.dumps({"model": "deepseek-v4-flash", "messages": said}))
+    bench = lab.Workbench(lab.load_bytes("\n".join(lines).encode()))
+    assert bench.timeline["marks"] == [{"turn": 3, "text": "message edited", "tone": "lost"}]
+
+
+def test_every_changed_value_is_marked_and_not_what_lies_between() -> None:
+    was = "# Now\nIt is 10:01.\n" + "rules\n" * 300 + "Run 17 of 99, \U0001f680 build 4.\n"
+    now = was.replace("10:01", "10:02").replace("Run 17", "Run 18").replace("build 4", "build 5")
+    bodies = [
+        json.dumps(
+            {
+                "model": "deepseek-v4-flash",
+                "messages": [
+                    {"role": "system", "content": text},
+                    {"role": "user", "content": "go"},
+                ],
+            }
+        )
+        for text in (was, now)
+    ]
+    bench = lab.Workbench(lab.load_bytes("\n".join(bodies).encode()))
+    bench.turn = 1
+    text = bench.editor["text"].encode("utf-16-le")
+    marked = [text[2 * a : 2 * b].decode("utf-16-le") for a, b in bench.editor["marks"]]
+    assert marked == ["10:02", "18", "5"]
+
+
 def test_remedies_save_what_they_say_and_come_back(bench) -> None:
     before = bench.bill["cost_usd"].sum()
     offered = bench.remedies
