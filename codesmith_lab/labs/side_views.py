@@ -65,10 +65,9 @@ def diagnosis_view(
     if step.label:
         title = step.description
     elif broken.intended:
-        title = f"history rebuilt on purpose: {broken.classes[0]}"
+        title = f"history rebuilt on purpose: {broken.cause}"
     else:
-        what = broken.classes[0].replace("_", " ")
-        title = f"fingerprint stable, wire broken at byte {broken.byte:,}: {what}"
+        title = f"fingerprint stable, wire broken at byte {broken.byte:,}: {broken.cause}"
     causes = "; ".join(CLASSES[cls] for cls in broken.classes)
     body = (
         f"{_place(turn, broken)}, line {broken.line}, column {broken.column}: "
@@ -184,7 +183,7 @@ def audit_view(
                 {
                     "turn_text": f"turn {i + 1}",
                     "turn": i,
-                    "text": f"{broken.classes[0]} in {broken.block}",
+                    "text": f"{broken.cause} in {broken.block}",
                 }
             )
     return sorted(rows, key=lambda row: int(row["turn"]))

@@ -80,12 +80,11 @@ def timeline_view(
             text = "compaction" if "compaction" in signed else "rebuild"
             marks.append({"turn": turn.index, "text": text, "tone": ""})
         elif breaks_history(turn) and (broken := breaks[turn.index]) and broken.intended:
-            marks.append({"turn": turn.index, "text": broken.classes[0], "tone": ""})
+            marks.append({"turn": turn.index, "text": broken.cause, "tone": ""})
         elif label and not drifting:
             marks.append({"turn": turn.index, "text": label, "tone": "lost"})
         elif breaks_on and not broken_on and (broken := breaks[turn.index]):
-            text = broken.classes[0].replace("_", " ")
-            marks.append({"turn": turn.index, "text": text, "tone": "lost"})
+            marks.append({"turn": turn.index, "text": broken.cause, "tone": "lost"})
         drifting, broken_on = bool(label), breaks_on
     return {
         "causes": list(CAUSES),

@@ -54,6 +54,11 @@ class Break:
     events: tuple[Event, ...] = ()
     same_rest_tokens: int = 0
 
+    @property
+    def cause(self) -> str:
+        """The first class in words: "message edited"."""
+        return self.classes[0].replace("_", " ")
+
 
 def find_break(
     turn: Turn, table: PieceTable, rebuilt: str | None = None, sent: Sequence[Block] = ()
