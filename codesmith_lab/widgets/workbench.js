@@ -125,6 +125,8 @@ const ALL_ROWS = 200;
 const CODE_LINE_PX = 18;
 const CODE_PAD_PX = 9;
 const CODE_LEFT_PX = 6;
+const CODE_RIGHT_PX = 12;
+const WRAP_CHARS = 30000;
 const TILE_PX = 8;
 const ANNOUNCE_MS = 700;
 const HIDDEN_LOOKS = 20;
@@ -1281,19 +1283,25 @@ function buildEditor(desk) {
   const scopeLabel = h("label", "cs-scope", "Apply edits");
   const scope = h("select");
   scopeLabel.append(scope);
+  const wrap = smallButton("Wrap", "Break long lines to the width of the editor");
   const undo = smallButton("Undo", "Undo the last change in the workbench");
   const redo = smallButton("Redo", "Redo the change that was undone");
   const reset = smallButton("Reset", "Back to the session as it was recorded");
   const history = h("div", "cs-move");
   const order = smallButton("Order board", "Find the cheapest order of the sections, below the workbench");
   history.append(order, undo, redo, reset);
-  end.append(scopeLabel, history);
+  end.append(scopeLabel, wrap, history);
   const note = h("p", "cs-note cs-text");
   card.append(top, reason, code.box, end);
   box.append(card, note);
 
   on(desk, up, "click", () => moveBlock(desk, true));
   on(desk, down, "click", () => moveBlock(desk, false));
+  on(desk, wrap, "click", () => {
+    if (isOff(wrap)) return;
+    code.wrap(wrap.getAttribute("aria-pressed") !== "true");
+    desk.changed("editor");
+  });
   on(desk, order, "click", () => desk.ask("order_board"));
   on(desk, scope, "change", () => desk.ask("scope", scope.value));
   for (const [button, action] of /** @type {const} */ ([[undo, "undo"], [redo, "redo"], [reset, "reset"]])) {
@@ -1319,6 +1327,8 @@ function buildEditor(desk) {
       reason.hidden = editor.editable || !editor.readonly_reason;
       fillSelect(scope, head.scope_options, desk.chosen("scope", desk.model.get("scope")));
       scopeLabel.hidden = head.scope_options.length === 0;
+      setAttr(wrap, "aria-pressed", String(code.wraps()));
+      setOff(wrap, !code.canWrap());
       setAttr(order, "aria-expanded", String(Boolean(desk.model.get("board"))));
       setOff(undo, !(head.can_undo ?? true));
       setOff(redo, !(head.can_redo ?? true));
@@ -1398,8 +1408,9 @@ function buildStability(desk) {
 }
 
 /**
- * The text area, with line numbers and changed ranges painted behind it. Only the visible lines are built,
- * so a text of a megabyte costs hardly more per stroke than a short one.
+ * The text area, with line numbers and changed ranges painted behind it. Without wrapping only the visible lines
+ * are built, so a text of a megabyte costs hardly more per stroke than a short one; a text that is wrapped is laid
+ * out whole behind the area, which is why a long one is not.
  * @param {Desk} desk
  */
 function buildCode(desk) {
@@ -1422,6 +1433,12 @@ function buildCode(desk) {
   let typedSeq = 0;
   let composing = false;
   /** @type {number[][]} */ let ranges = [];
+  let wanted = true;
+  const flow = h("div", "cs-flow");
+  const flowNumbers = h("div", "cs-flow");
+  let laid = "";
+  const canWrap = () => map.shown.length <= WRAP_CHARS;
+  const wraps = () => wanted && canWrap();
 
   /** @param {string} raw */
   const take = (raw) => {
@@ -1436,7 +1453,37 @@ function buildCode(desk) {
     const theirs = editor.key === key && (editor.seq === typedSeq || editor.text === map.raw);
     ranges = theirs ? editor.marks.map(([from, to]) => [toShown(map, from), toShown(map, to)]) : [];
   };
+  /** Every line in the flow of the page, as wide as the area's own, and numbers where its lines begin. */
+  const layWrapped = () => {
+    const width = area.clientWidth - CODE_LEFT_PX - CODE_RIGHT_PX;
+    const print = JSON.stringify([width, ranges, map.shown]);
+    if (print === laid) return;
+    laid = print;
+    flow.style.width = `${width}px`;
+    const rows = starts.map((start, k) => {
+      const end = k + 1 < starts.length ? starts[k + 1] - 1 : map.shown.length;
+      return lineOf(markedPieces(map.shown, start, end, ranges));
+    });
+    flow.replaceChildren(...rows);
+    marks.replaceChildren(flow);
+    const tops = rows.map((row) => row.offsetTop);
+    flowNumbers.replaceChildren(
+      ...tops.map((top, k) => {
+        const number = h("div", "", String(k + 1));
+        number.style.top = `${top}px`;
+        return number;
+      }),
+    );
+    lines.replaceChildren(flowNumbers);
+  };
   const paint = () => {
+    box.classList.toggle("cs-wrapped", wraps());
+    if (wraps()) {
+      layWrapped();
+      for (const layer of [flow, flowNumbers]) layer.style.top = `${CODE_PAD_PX - area.scrollTop}px`;
+      return;
+    }
+    laid = "";
     const { scrollTop, scrollLeft } = area;
     const first = Math.max(0, Math.floor((scrollTop - CODE_PAD_PX) / CODE_LINE_PX) - 1);
     const last = Math.min(starts.length, first + Math.ceil(area.clientHeight / CODE_LINE_PX) + 3);
@@ -1461,7 +1508,10 @@ function buildCode(desk) {
   const markedLine = (start, end) => {
     if (!ranges.some(([from, to]) => from <= end && to >= start)) return null;
     const pieces = markedPieces(map.shown, start, Math.min(end, start + LONG_LINE), ranges);
-    if (pieces.every((piece) => piece.kind === "plain")) return null;
+    return pieces.every((piece) => piece.kind === "plain") ? null : lineOf(pieces);
+  };
+  /** @param {ReturnType<typeof markedPieces>} pieces */
+  const lineOf = (pieces) => {
     const line = h("div");
     for (const piece of pieces) {
       const part = document.createElement(piece.kind === "mark" ? "mark" : "span");
@@ -1494,7 +1544,9 @@ function buildCode(desk) {
     box.style.height = `${rows * CODE_LINE_PX + 2 * CODE_PAD_PX + 14}px`;
     const line = ranges.length ? countBelow(starts, ranges[0][0] + 1) - 1 : 0;
     area.setSelectionRange(0, 0);
-    area.scrollTo(0, Math.max(0, (line - 6) * CODE_LINE_PX));
+    paint();
+    const row = wraps() ? /** @type {HTMLElement | undefined} */ (flow.children[line]) : undefined;
+    area.scrollTo(0, Math.max(0, (row ? row.offsetTop : line * CODE_LINE_PX) - 6 * CODE_LINE_PX));
   };
 
   const typed = () => {
@@ -1527,6 +1579,14 @@ function buildCode(desk) {
   return {
     box,
     focus: () => area.focus(),
+    canWrap,
+    wraps,
+    /** @param {boolean} on */
+    wrap(on) {
+      wanted = on;
+      area.scrollLeft = 0;
+      paint();
+    },
     /** @returns {boolean} false while a composition keeps another text waiting */
     draw() {
       const editor = desk.model.get("editor");

@@ -63,6 +63,51 @@ def test_enter_and_native_undo_work_in_the_editor(bench_page: Any) -> None:
     expect(editor).to_have_value(after)
 
 
+WRAPPED = """() => {
+  const area = document.querySelector('.cslab textarea');
+  const flow = document.querySelector('.cslab .cs-marks .cs-flow');
+  const style = getComputedStyle(area);
+  const pads = parseFloat(style.paddingLeft) + parseFloat(style.paddingRight);
+  const ends = parseFloat(style.paddingTop) + parseFloat(style.paddingBottom);
+  return [
+    area.scrollHeight, flow.offsetHeight + ends,
+    area.clientWidth - pads, flow.clientWidth, area.scrollWidth <= area.clientWidth,
+  ];
+}"""
+
+
+def test_wrapped_lines_lie_on_their_marks(bench_page: Any) -> None:
+    """The text behind the area breaks where the area's own does, or marks would be elsewhere."""
+    page = bench_page
+    wait_text(page, ".cslab .cs-walk", "turn 23 of 40")
+    editor = page.locator(".cslab textarea").first
+    editor.focus()
+    page.keyboard.press("Control+End")
+    words = (
+        "a word, wordsthatdonotend"
+        + "x" * 300
+        + " 漢字かな交じり文\ttab  two spaces 🚀👩‍👩‍👧 e\u0301 "
+    )
+    prose = " ".join("abcdefghijk"[: 1 + n * n % 97 % 11] for n in range(900))
+    page.keyboard.insert_text("\n" + "\n".join([words * 3, "", " " * 400, prose]))
+    page.wait_for_function(f"({WRAPPED})()[0] > 500")
+    whole, laid, width, laid_width, fits = page.evaluate(WRAPPED)
+    assert (whole, width, fits) == (laid, laid_width, True)
+    numbers = page.locator(".cslab .cs-lines .cs-flow div")
+    assert numbers.count() == 6 + 4
+    wrap = page.get_by_role("button", name="Wrap", exact=True)
+    expect(wrap).to_have_attribute("aria-pressed", "true")
+    wrap.focus()
+    page.keyboard.press("Space")
+    expect(wrap).to_have_attribute("aria-pressed", "false")
+    page.wait_for_function(
+        "() => { const a = document.querySelector('.cslab textarea'); "
+        "return a.scrollWidth > a.clientWidth; }"
+    )
+    assert page.locator(".cslab .cs-marks .cs-flow").count() == 0
+    assert page.problems == []
+
+
 def test_edit_undo_and_reorder_in_jupyterlab(bench_page: Any) -> None:
     page = bench_page
     plain = expected()
