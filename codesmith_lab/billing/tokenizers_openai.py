@@ -3,18 +3,16 @@
 The fast engine is toktok, whose vocabulary is compiled in. Its full surface is private, so
 every use of it is in this module and a contract test holds it.
 
-toktok classifies characters by Unicode 17, tiktoken 0.14 by Unicode 16. The 4,743 code points
-that are new in Unicode 17 and letters, marks or digits therefore split differently. Texts that
-hold one go to a second engine (fastokens, which agrees with tiktoken on every code point), fed
-with the ranks that toktok exports; the exported ranks are checked against the SHA-256 that
-tiktoken demands of OpenAI's own files.
+toktok classifies characters by Unicode 17, tiktoken 0.14 by Unicode 16. Texts that hold a code
+point new in Unicode 17 go to a second engine (fastokens, which agrees with tiktoken on every code
+point), fed with the ranks that toktok exports; the exported ranks are checked against the SHA-256
+that tiktoken demands of OpenAI's own files.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import tempfile
 import threading
 from pathlib import Path
@@ -23,12 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from codesmith_lab.billing.tokenizers_base import IdArray, OffsetArray, clean_text
+from codesmith_lab.billing.unicode_17 import has_unicode_17
 from codesmith_lab.errors import LabError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["OpenAITokenizer", "export_ranks", "has_unicode_17"]
+__all__ = ["OpenAITokenizer", "export_ranks"]
 
 # SHA-256 of the rank files, from tiktoken 0.14.0, tiktoken_ext/openai_public.py.
 RANKS_SHA256: Final = {
@@ -36,29 +35,12 @@ RANKS_SHA256: Final = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
 
-# Found by comparing toktok 0.3.0 with tiktoken 0.14.0 over every code point, in contexts that
-# reveal its class (before a contraction, before digits, between letters, before a slash).
-_UNICODE_17: Final = (
-    (0x88F, 0x88F), (0xC5C, 0xC5C), (0xCDC, 0xCDC), (0x1ACF, 0x1ADD), (0x1AE0, 0x1AEB),
-    (0xA7CE, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7F1, 0xA7F1), (0x10940, 0x10959),
-    (0x10EC5, 0x10EC7), (0x10EFA, 0x10EFB), (0x11B60, 0x11B67), (0x11DB0, 0x11DDB),
-    (0x11DE0, 0x11DE9), (0x16EA0, 0x16EB8), (0x16EBB, 0x16ED3), (0x16FF2, 0x16FF6),
-    (0x187F8, 0x187FF), (0x18D09, 0x18D1E), (0x18D80, 0x18DF2), (0x1E6C0, 0x1E6DE),
-    (0x1E6E0, 0x1E6F5), (0x1E6FE, 0x1E6FF), (0x2B73A, 0x2B73F), (0x2CEA2, 0x2CEAD),
-    (0x323B0, 0x33479),
-)  # fmt: skip
 # Framing tokens of ChatML as community tools number them; OpenAI does not publish them. Only
 # that each differs from all content tokens matters: no count depends on the numbers.
 _CHATML: Final = {
     "cl100k_base": {"<|im_start|>": 100264, "<|im_end|>": 100265, "<|im_sep|>": 100266},
     "o200k_base": {"<|im_start|>": 200264, "<|im_end|>": 200265, "<|im_sep|>": 200266},
 }
-_NEWER = re.compile("[" + "".join(f"{chr(a)}-{chr(b)}" for a, b in _UNICODE_17) + "]")
-
-
-def has_unicode_17(text: str) -> bool:
-    """Whether `text` holds a code point on which the fast engine and tiktoken disagree."""
-    return not text.isascii() and _NEWER.search(text) is not None
 
 
 def export_ranks(encoding: str) -> bytes:

