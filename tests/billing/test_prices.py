@@ -225,10 +225,24 @@ def test_lookup_is_fast_after_the_first() -> None:
 def test_importing_prices_and_tokens_loads_no_data() -> None:
     code = (
         "import sys, codesmith_lab.billing.prices, codesmith_lab.billing.tokens;"
-        "heavy = {'genai_prices', 'toktok', 'fastokens', 'pydantic'};"
+        "heavy = {'genai_prices', 'toktok', 'fastokens', 'gigatoken', 'pydantic'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout.strip() == "[]"
+
+
+def test_the_catalog_is_not_loaded_where_the_own_table_knows_the_price() -> None:
+    code = (
+        "import sys; from datetime import date; from codesmith_lab.billing.prices import rates_for;"
+        "from codesmith_lab.billing.models import resolve_model;"
+        "known = rates_for(resolve_model('deepseek-v4-flash'), None, date(2026, 11, 30));"
+        "print(known.input, 'genai_prices' in sys.modules);"
+        "print(rates_for(resolve_model('gpt-5.6-sol'), None, date(2026, 11, 30)).input)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout.split() == ["0.15", "False", "4"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 from codesmith_lab.billing import tokenizers_deepseek, tokenizers_openai, tokens
-from codesmith_lab.billing.tokenizers_openai import RANKS_SHA256, export_ranks, has_unicode_17
+from codesmith_lab.billing.tokenizers_openai import RANKS_SHA256, export_ranks
 from codesmith_lab.billing.tokens import EstimateTokenizer, Tokenizer, get_tokenizer, tokenizer_ids
+from codesmith_lab.billing.unicode_17 import UNICODE_17, has_unicode_17
 from codesmith_lab.errors import LabError
 
 EXACT = ("deepseek", "o200k_base", "cl100k_base")
@@ -71,23 +73,67 @@ def test_counts_ids_and_offsets_agree(name: str, corpus: list[str]) -> None:
         assert (int(ends[-1]) if len(ends) else 0) == len(text.encode("utf-8"))
 
 
-@pytest.mark.parametrize("name", ("o200k_base", "cl100k_base"))
-def test_letters_new_in_unicode_17_follow_tiktoken(name: str, oracles: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", EXACT)
+def test_characters_new_in_unicode_17_follow_the_reference(
+    name: str, oracles: dict[str, Any]
+) -> None:
     tokenizer = get_tokenizer(name)
-    edges = [c for pair in tokenizers_openai._UNICODE_17 for c in pair]
+    edges = [c for pair in UNICODE_17 for c in pair]
     for point in {c + d for c in edges for d in (-1, 0, 1)}:
-        for form in ("{}'store", "{}123", ".{}'store", "a{}A'store", "{}/\n"):
+        for form in ("{}'store", "{}123", ".{}'store", "a{}A'store", "{}/\n", " {}b", "!{}a"):
             text = form.format(chr(point))
             assert tokenizer.ids(text).tolist() == oracles[name](text), hex(point)
             assert tokenizer.count(text) == len(oracles[name](text))
 
 
 def test_the_second_engine_is_needed_for_unicode_17(oracles: dict[str, Any]) -> None:
-    """Without it the fast engine would be wrong; when this fails, the detour can go."""
+    """Without it the fast engines would be wrong; when this fails, the detour can go."""
     text = "\u088f'store"
     fast = tokenizers_openai._load_toktok("o200k_base")
     assert has_unicode_17(text)
     assert fast.encode_ordinary(text) != oracles["o200k_base"](text)
+    deepseek = tokenizers_deepseek.DeepSeekTokenizer()
+    text = " \u20c1b"
+    assert has_unicode_17(text)
+    ids = deepseek._engine.encode(text).astype(np.int64) + deepseek._first_id
+    assert ids.tolist() != oracles["deepseek"](text)
+
+
+def test_every_code_point_that_unicode_17_added_is_listed() -> None:
+    """The standard counts 4,803 of them; Python of today has no class for any."""
+    points = [point for low, high in UNICODE_17 for point in range(low, high + 1)]
+    assert len(points) == len(set(points)) == 4803
+    assert points == sorted(points)
+    if unicodedata.unidata_version < "17":
+        assert {unicodedata.category(chr(point)) for point in points} == {"Cn"}
+    assert all(has_unicode_17(chr(point)) for point in points)
+    assert not has_unicode_17("中文 é\u0890\ufffd" + "".join(map(chr, range(0x500))))
+
+
+def test_ranks_say_the_same_as_the_merges_of_the_vocabulary() -> None:
+    data = json.loads(tokenizers_deepseek.read_tokenizer_json())
+    merges = [tuple(pair.split(" ")) for pair in data["model"]["merges"]]
+    spelled = tokenizers_deepseek._token_bytes
+    engine = tokenizers_deepseek.DeepSeekTokenizer()._engine
+    assert engine.merges == [(spelled(left), spelled(right)) for left, right in merges]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_threads_share_a_tokenizer(name: str, corpus: list[str]) -> None:
+    tokenizer, gate = get_tokenizer(name), threading.Barrier(4)
+    wanted = [tokenizer.ids(text).tolist() for text in corpus]
+    found: list[bool] = []
+
+    def work() -> None:
+        gate.wait()
+        found.append([tokenizer.ids(text).tolist() for text in corpus] == wanted)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 4
 
 
 @pytest.mark.parametrize("name", EXACT)
