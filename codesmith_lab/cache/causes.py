@@ -215,4 +215,4 @@ def _shared(
     was = lost.pop((block.zone, block.kind, block.role, block.name), None)
     if was is None:
         return 0
-    return common_length(table[was].key, table[int(prompt.pieces[at])].key, 4)
+    return common_length(table.key(was), table.key(int(prompt.pieces[at])), 4)

@@ -7,6 +7,7 @@ prompts of thousands of blocks are compared in microseconds.
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,6 +26,7 @@ JointDelta = Callable[[str, str], int]
 RunCounts = Callable[[Sequence[str]], Sequence[int]]
 
 _FEW = 8
+_LEAST_KEY_BYTES = 4 * 2**20
 # What a piece is besides its text, as bits.
 _IMAGE, _CITES, _TURN_END = 1, 2, 4
 _FEATURES = {"image": _IMAGE, "citations": _CITES}
@@ -45,27 +47,44 @@ def common_length(a: bytes, b: bytes, width: int = 1) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A framed block.
+    """A framed block. Its token ids are `PieceTable.key`.
 
     number: its place in the table.
-    key: its token ids as big-endian 32-bit integers; byte order is token order, and
-        `common_length(a.key, b.key, 4)` is the number of leading tokens two pieces share.
     tokens, n_bytes: its length standing alone, framing included.
-    head: framing text before the block's own text (markers and lead).
-    lead: the plain part of it.
-    body: the framed text without markers; full: with them.
-    marker_tokens: how many of the tokens are markers.
+    before, after: markers around it, one token each.
+    lead, text, tail: the block's own text and the plain framing around it.
+    cut: it stands for the piece without its last token.
     """
 
     number: int
-    key: bytes
     tokens: int
     n_bytes: int
-    head: str
+    before: tuple[str, ...]
     lead: str
-    body: str
-    full: str
-    marker_tokens: int
+    text: str
+    tail: str
+    after: tuple[str, ...]
+    cut: bool = False
+
+    @property
+    def head(self) -> str:
+        """Framing text before the block's own text: markers and lead."""
+        return "".join(self.before) + self.lead
+
+    @property
+    def body(self) -> str:
+        """The framed text without markers."""
+        return self.lead + self.text + self.tail
+
+    @property
+    def full(self) -> str:
+        """The framed text with markers."""
+        return "".join((*self.before, self.lead, self.text, self.tail, *self.after))
+
+    @property
+    def marker_tokens(self) -> int:
+        """How many of the tokens are markers."""
+        return len(self.before) + len(self.after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +144,8 @@ class PieceTable:
         self._run_counts = run_counts
         self._runs: dict[bytes, list[int]] = {}
         self._by_content: dict[tuple[object, ...], int] = {}
-        self._by_block: dict[tuple[int, bool, bool], tuple[Block, int]] = {}
+        self._by_block: dict[int, int] = {}
+        self._alive: list[Block] = []
         self._markers: dict[str, int] = {}
         self._joints: dict[tuple[int, int], int] = {}
         self._counts = np.zeros(64, np.int64)
@@ -134,6 +154,10 @@ class PieceTable:
         self._flags = np.zeros(64, np.uint8)
         self._weights = np.zeros(64, np.int64)
         self._cut: dict[int, int] = {}
+        self._keys: OrderedDict[int, bytes] = OrderedDict()
+        self._key_bytes = 0
+        self._keeps_keys = False
+        self._text_bytes = 0
         self._reply = self._intern(Frame(before=chat_format.reply), "", ())
 
     def prompt(self, blocks: Iterable[Block]) -> Prompt:
@@ -231,16 +255,45 @@ class PieceTable:
         if cut is None:
             whole = self.pieces[number]
             cut = len(self.pieces)
-            shorter = replace(
-                whole, number=cut, key=whole.key[:-4], tokens=max(0, whole.tokens - 1)
-            )
+            shorter = replace(whole, number=cut, tokens=max(0, whole.tokens - 1), cut=True)
             self._put(shorter, bool(self._joins[number]), bool(self._closed[number]))
             self._cut[number] = cut
         return cut
 
+    def key(self, number: int) -> bytes:
+        """Token ids of a piece as big-endian 32-bit integers.
+
+        Byte order is token order: `common_length(a, b, 4)` of two keys is the number of leading
+        tokens that the pieces share.
+        """
+        key = self._keys.get(number)
+        if key is None:
+            piece = self.pieces[number]
+            key = self._token_ids(piece).astype(">i4").tobytes()
+            if piece.cut:
+                key = key[:-4]
+            self._keep_key(number, key)
+        elif not self._keeps_keys:
+            self._keys.move_to_end(number)
+        return key
+
+    def keep_keys(self) -> None:
+        """Keep the token ids of all pieces, for caches that compare whole prompts by them."""
+        self._keeps_keys = True
+
+    def _keep_key(self, number: int, key: bytes) -> None:
+        """Keep the ids of the pieces used last: the text gives them again, and ids are as large."""
+        self._keys[number] = key
+        self._key_bytes += len(key)
+        if self._keeps_keys:
+            return
+        most = max(_LEAST_KEY_BYTES, self._text_bytes // 4)
+        while self._key_bytes > most and len(self._keys) > 1:
+            self._key_bytes -= len(self._keys.popitem(last=False)[1])
+
     def token_bytes(self, numbers: IntArray) -> bytes:
         """Token ids of pieces, 4 bytes each, in order."""
-        return b"".join([self.pieces[number].key for number in numbers.tolist()])
+        return b"".join([self.key(number) for number in numbers.tolist()])
 
     def computed_bytes(self, pieces: IntArray, output: IntArray) -> bytes:
         """Token ids that an engine has computed after a request: prompt and output but its last.
@@ -302,15 +355,16 @@ class PieceTable:
         return low, high
 
     def _number(self, block: Block, first_tool: bool, opens: bool) -> int:
-        memo = (id(block), first_tool, opens)
+        memo = 4 * id(block) + 2 * first_tool + opens
         known = self._by_block.get(memo)
         if known is not None:
-            return known[1]
+            return known
         frame = self.chat_format.frame(block, first_tool)
         opening = self.chat_format.opening if opens else ()
         number = self._intern(frame, block.text, opening, _flags_of(block), max(1, block.calls))
+        self._by_block[memo] = number
         # The block is kept alive so that its id cannot be given to another object.
-        self._by_block[memo] = (block, number)
+        self._alive.append(block)
         return number
 
     def _intern(
@@ -320,30 +374,29 @@ class PieceTable:
         content = (before, frame.lead, text, frame.tail, frame.after, frame.joins, flags, weight)
         number = self._by_content.get(content)
         if number is None:
-            number = self._add(frame, before, frame.lead + text + frame.tail)
+            number = self._add(frame, before, text)
             self._flags[number], self._weights[number] = flags, weight
             self._by_content[content] = number
         return number
 
-    def _add(self, frame: Frame, before: tuple[str, ...], body: str) -> int:
-        body_ids = self._ids(body) if body else np.zeros(0, np.int32)
-        marks = [self._marker(m) for m in before], [self._marker(m) for m in frame.after]
-        ids = np.concatenate([np.array(marks[0], np.int32), body_ids, np.array(marks[1], np.int32)])
-        head = "".join(before)
-        full = head + body + "".join(frame.after)
-        joins = frame.joins and not before
-        piece = Piece(
-            len(self.pieces),
-            ids.astype(">i4").tobytes(),
-            len(ids),
-            len(full.encode("utf-8")),
-            head + frame.lead,
-            frame.lead,
-            body,
-            full,
-            len(marks[0]) + len(marks[1]),
-        )
-        return self._put(piece, joins, bool(frame.after))
+    def _add(self, frame: Frame, before: tuple[str, ...], text: str) -> int:
+        piece = Piece(len(self.pieces), 0, 0, before, frame.lead, text, frame.tail, frame.after)
+        ids = self._token_ids(piece)
+        n_bytes = len(piece.full.encode("utf-8"))
+        self._text_bytes += n_bytes
+        self._keep_key(piece.number, ids.astype(">i4").tobytes())
+        piece = replace(piece, tokens=len(ids), n_bytes=n_bytes)
+        return self._put(piece, frame.joins and not before, bool(frame.after))
+
+    def _token_ids(self, piece: Piece) -> IntArray:
+        body = piece.body
+        parts = [self._marker_ids(piece.before), self._marker_ids(piece.after)]
+        if body:
+            parts.insert(1, self._ids(body))
+        return np.concatenate(parts)
+
+    def _marker_ids(self, markers: tuple[str, ...]) -> IntArray:
+        return np.array([self._marker(marker) for marker in markers], np.int32)
 
     def _put(self, piece: Piece, joins: bool, closed: bool) -> int:
         number = piece.number

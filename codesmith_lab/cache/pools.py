@@ -125,6 +125,7 @@ class PoolIndex(PrefixIndex):
 
     def __init__(self, table: PieceTable, rule: CacheRule) -> None:
         super().__init__(table, rule)
+        table.keep_keys()
         capacity = rule.capacity_tokens
         self._pool = (
             None if capacity is None else BlockPool(capacity // rule.step_tokens, rule.step_tokens)

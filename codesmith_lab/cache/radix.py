@@ -168,6 +168,7 @@ class RadixIndex(PrefixIndex):
 
     def __init__(self, table: PieceTable, rule: CacheRule) -> None:
         super().__init__(table, rule)
+        table.keep_keys()
         capacity = rule.capacity_tokens
         self._pool = None if capacity is None else RadixPool(capacity, rule.step_tokens)
 

@@ -69,6 +69,7 @@ class SlotIndex(PrefixIndex):
 
     def __init__(self, table: PieceTable, rule: CacheRule) -> None:
         super().__init__(table, rule)
+        table.keep_keys()
         self._slots = Slots(rule.slots, rule.slot_similarity)
 
     def fork(self) -> SlotIndex:

@@ -120,7 +120,7 @@ class SlowCache:
         for at, piece in enumerate(pieces):
             if at in salts:
                 found.append(("salt", salts[at]))
-            key = self.table[piece].key
+            key = self.table.key(piece)
             found += [int.from_bytes(key[i : i + 4], signed=True) for i in range(0, len(key), 4)]
         return tuple(found)
 

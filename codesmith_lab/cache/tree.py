@@ -9,7 +9,7 @@ with what is new.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from math import inf
 from typing import NamedTuple
 
@@ -57,7 +57,8 @@ class PathTree:
         self._edge = [empty]
         self._best: list[Touch] = [NEVER]
         self._child: dict[tuple[int, int], int] = {}
-        self._order: dict[tuple[int, str], list[tuple[bytes, int]]] = {}
+        # Keys of the children of a node under one salt, in the order of their token ids.
+        self._order: dict[tuple[int, str], tuple[int, ...]] = {}
         self._pushed = [0]
         self._peaks: list[Touch] = []
         self._recent = empty
@@ -66,7 +67,7 @@ class PathTree:
         self._salts: list[tuple[int, str]] = []
 
     def fork(self) -> PathTree:
-        """A copy that can go on differently; lists inside are never changed in place."""
+        """A copy that can go on differently; what is inside is never changed in place."""
         twin = PathTree.__new__(PathTree)
         twin.table, twin._recent = self.table, self._recent
         twin._salted, twin._salts = self._salted, self._salts
@@ -185,46 +186,49 @@ class PathTree:
         if depth >= len(keys):
             return base, touch[1]
         key = int(keys[depth])
-        piece = self.table[self.piece(key)]
         if walk.inside >= 0:
-            best, holder = self._along_edge(walk, key, piece.key, now)
+            best, holder = self._along_edge(walk, key, now)
         else:
-            best, holder = self._siblings(level, key, piece.key, now)
+            best, holder = self._siblings(level, key, now)
         if not best:
             return base, touch[1]
         # A joint's token lies in the right-hand piece: it is lost with the first of that.
         own = int(prompt.tokens[depth])
-        shared = max(0, min(best + own - piece.tokens, own))
+        shared = max(0, min(best + own - self.table[self.piece(key)].tokens, own))
         return base + shared, holder if shared else touch[1]
 
-    def _along_edge(self, walk: Walk, key: int, mine: bytes, now: float) -> tuple[int, int]:
+    def _ids_of(self, key: int) -> bytes:
+        return self.table.key(self.piece(key))
+
+    def _along_edge(self, walk: Walk, key: int, now: float) -> tuple[int, int]:
         touch = self._best[walk.inside]
         other = int(self._edge[walk.inside][walk.offset])
         if touch[0] < now or self.salt_of(other) != self.salt_of(key):
             return 0, -1
-        return common_length(mine, self.table[self.piece(other)].key, 4), touch[1]
+        return common_length(self._ids_of(key), self._ids_of(other), 4), touch[1]
 
-    def _siblings(self, level: int, key: int, mine: bytes, now: float) -> tuple[int, int]:
+    def _siblings(self, level: int, key: int, now: float) -> tuple[int, int]:
         """Most tokens shared with a held child of the stack's node, and who holds it."""
         node = self.stack[level]
         order = self._order.get((node, self.salt_of(key)))
         if not order:
             return 0, -1
-        here = bisect_left(order, (mine, -(2**31)))
+        mine = self._ids_of(key)
+        here = bisect_left(order, mine, key=self._ids_of)
         best = 0
         for step, start in ((-1, here - 1), (1, here)):
             at = start
             # Sharing only shrinks with the distance, so the first held neighbour is the best.
-            while 0 <= at < len(order) and self._child_touch(level, order[at][1])[0] < now:
+            while 0 <= at < len(order) and self._child_touch(level, order[at])[0] < now:
                 at += step
             if 0 <= at < len(order):
-                best = max(best, common_length(mine, order[at][0], 4))
+                best = max(best, common_length(mine, self._ids_of(order[at]), 4))
         if not best:
             return 0, -1
         prefix, holder = mine[: 4 * best], NEVER
-        at = bisect_left(order, (prefix, -(2**31)))
-        while at < len(order) and order[at][0].startswith(prefix):
-            touch = self._child_touch(level, order[at][1])
+        at = bisect_left(order, prefix, key=self._ids_of)
+        while at < len(order) and self._ids_of(order[at]).startswith(prefix):
+            touch = self._child_touch(level, order[at])
             if touch[0] >= now:
                 holder = max(holder, touch)
             at += 1
@@ -305,12 +309,10 @@ class PathTree:
     def _link(self, node: int, key: int, child: int) -> None:
         self._child[(node, key)] = child
         place = (node, self.salt_of(key))
-        item = (self.table[self.piece(key)].key, key)
         order = self._order.get(place)
         if order is None:
-            self._order[place] = [item]
+            # Ids are looked at only where there is something to compare them with.
+            self._order[place] = (key,)
             return
-        # A list may be shared with a fork, so it is replaced and never changed.
-        order = order.copy()
-        insort(order, item)
-        self._order[place] = order
+        at = bisect_left(order, self._ids_of(key), key=self._ids_of)
+        self._order[place] = (*order[:at], key, *order[at:])

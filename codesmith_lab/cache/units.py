@@ -65,10 +65,10 @@ class StoredUnitIndex(PrefixIndex):
         if at >= len(ends):
             return
         tree = self._tree
-        piece = self.table[tree.piece(int(keys[at]))]
+        number = tree.piece(int(keys[at]))
         start = int(ends[at - 1]) if at else 0
-        joint = int(ends[at]) - start - piece.tokens
-        prefix = piece.key[: 4 * max(0, tokens - start - joint)]
+        joint = int(ends[at]) - start - self.table[number].tokens
+        prefix = self.table.key(number)[: 4 * max(0, tokens - start - joint)]
         place = (tree.boundary(at), tree.salt_of(int(keys[at])))
         self._inside[place] = {**self._inside.get(place, {}), prefix: tokens}
 
@@ -84,7 +84,7 @@ class StoredUnitIndex(PrefixIndex):
                 key = int(keys[depth])
                 inside = self._inside.get((node, tree.salt_of(key)))
                 if inside:
-                    own = self.table[tree.piece(key)].key
+                    own = self.table.key(tree.piece(key))
                     for prefix, tokens in inside.items():
                         if best < tokens <= most and own.startswith(prefix):
                             best = tokens

@@ -108,7 +108,7 @@ def find_break(
         tuple(_also(events[len(here) :])),
         intended,
         tuple(events[:_MOST_OTHERS]),
-        _same_rest(turn, piece, other) if here[0].has is mine else 0,
+        _same_rest(turn, table, piece, other) if here[0].has is mine else 0,
     )
 
 
@@ -125,13 +125,14 @@ def _setting_names(was: str, now: str) -> set[str]:
     return {text.partition("=")[0] for text in old ^ new if text}
 
 
-def _same_rest(turn: Turn, piece: Piece, other: Piece) -> int:
+def _same_rest(turn: Turn, table: PieceTable, piece: Piece, other: Piece) -> int:
     at, start = turn.causes.break_piece, turn.causes.break_tokens
     if at is None or start is None:
         return 0
     before = int(turn.prompt.ends[at - 1]) if at else 0
     behind = before + piece.tokens - start
-    same = common_length(piece.key[::-1], other.key[::-1]) // 4
+    mine, theirs = table.key(piece.number), table.key(other.number)
+    same = common_length(mine[::-1], theirs[::-1]) // 4
     return max(0, min(same, behind, other.tokens - (start - before)))
 
 

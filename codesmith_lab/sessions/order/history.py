@@ -119,7 +119,7 @@ def _layout(table: PieceTable, prompt: Prompt) -> _Layout:
     layout = _Layout(0, end)
     tools = kinds[:end].count("tool")
     if tools:
-        layout.texts[TOOLS] = b"".join(table[int(p)].key for p in prompt.pieces[:tools])
+        layout.texts[TOOLS] = b"".join(table.key(int(p)) for p in prompt.pieces[:tools])
         layout.tokens[TOOLS] = int(prompt.ends[tools - 1])
     for i in range(tools, end):
         block = prompt.blocks[i]
@@ -208,7 +208,7 @@ def _surroundings(
 def _shared_paths(table: PieceTable, paths: Sequence[tuple[npt.NDArray[np.int32], Longs]]) -> Longs:
     """int64[paths, paths]: leading tokens that two rows of pieces share."""
     used = np.unique(np.concatenate([pieces for pieces, _ in paths]))
-    by_key = sorted(used.tolist(), key=lambda number: table[number].key)
+    by_key = sorted(used.tolist(), key=table.key)
     rank = np.zeros(int(used.max()) + 1, np.int64)
     rank[by_key] = np.arange(1, len(by_key) + 1)
     rows = [rank[pieces].astype(">i4").tobytes() for pieces, _ in paths]
@@ -219,7 +219,7 @@ def _shared_paths(table: PieceTable, paths: Sequence[tuple[npt.NDArray[np.int32]
         (mine, ends), (theirs, _) = paths[a], paths[b]
         tokens = int(ends[k - 1]) if k else 0
         if k < min(len(mine), len(theirs)):
-            tokens += common_length(table[int(mine[k])].key, table[int(theirs[k])].key, 4)
+            tokens += common_length(table.key(int(mine[k])), table.key(int(theirs[k])), 4)
         near.append(tokens)
     own = np.array([int(ends[-1]) if len(ends) else 0 for _, ends in paths], np.int64)
     return least_between(order, np.array(near, np.int64), own)
