@@ -82,9 +82,7 @@ class PrefixIndex:
         tree.touch(request, until)
         if not plan.off or self.keeps_always:
             self._keep(match, prompt, stored, plan, now)
-        self.entries[request] = Entry(
-            request, prompt.pieces[:-1], stored, prompt.total_tokens, time_s
-        )
+        self.entries[request] = Entry(request, prompt, stored, time_s)
         return match
 
     def fork(self) -> PrefixIndex:

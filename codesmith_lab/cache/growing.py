@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codesmith_lab.cache.packed import PackedPrompt, Packer
 from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.prompt.blocks import Block
 
@@ -25,10 +26,11 @@ class GrowingLayout:
     def __init__(self, table: PieceTable, exact: bool = False) -> None:
         self._table = table
         self._exact = exact
+        self._packer = Packer()
         self._given: tuple[Block, ...] = ()
-        self._prompt: Prompt | None = None
+        self._prompt: PackedPrompt | None = None
 
-    def prompt(self, blocks: Sequence[Block]) -> Prompt:
+    def prompt(self, blocks: Sequence[Block]) -> PackedPrompt:
         """What `PieceTable.prompt` gives for these blocks, and `exact` of it where asked for."""
         given = blocks if isinstance(blocks, tuple) else tuple(blocks)
         last, shared = self._prompt, _shared(self._given, given)
@@ -36,15 +38,13 @@ class GrowingLayout:
             prompt = self._table.prompt(given)
             if self._exact:
                 prompt = self._table.exact(prompt)
-            if all(a is b for a, b in zip(prompt.blocks, given, strict=True)):
-                # The same tuple is kept once.
-                prompt = Prompt(given, prompt.pieces, prompt.tokens, prompt.ends)
+            packed = self._packer.pack(prompt)
         else:
-            prompt = self._grown(last, given, shared)
-        self._given, self._prompt = given, prompt
-        return prompt
+            packed = self._grown(last, given, shared)
+        self._given, self._prompt = given, packed
+        return packed
 
-    def _grown(self, last: Prompt, given: tuple[Block, ...], shared: int) -> Prompt:
+    def _grown(self, last: PackedPrompt, given: tuple[Block, ...], shared: int) -> PackedPrompt:
         table = self._table
         new = [table.number_of(block, opens=False) for block in given[shared:]]
         pieces = np.concatenate([last.pieces[:shared], np.array(new, np.int32), last.pieces[-1:]])
@@ -56,9 +56,8 @@ class GrowingLayout:
             part = table.exact(part)
         tokens = np.concatenate([last.tokens[:low], part.tokens])
         ends = np.concatenate([last.ends[:low], last.tokens_before(low) + part.ends])
-        in_order = last.blocks is self._given
-        ordered = given if in_order else (*last.blocks[:shared], *given[shared:])
-        return Prompt(ordered, pieces, tokens, ends)
+        ordered = (*last.blocks[:shared], *given[shared:])
+        return self._packer.pack(Prompt(ordered, pieces, tokens, ends), last, low)
 
 
 def _messages(blocks: Sequence[Block]) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from codesmith_lab.cache.pieces import Prompt
+
 __all__ = [
     "CAUSES",
     "EXPIRED",
@@ -34,26 +36,25 @@ HIT, NEW, REPAID, ROUNDING, EXPIRED, UNMARKED = range(6)
 class Entry:
     """What one request left behind: its prompt and, where stored, its output.
 
-    prompt: pieces without the reply markers. output: pieces of the stored output.
-    prompt_tokens: tokens of the prompt with the reply markers.
+    output: pieces of the stored output.
     time_s: start of the request in seconds, None when unknown.
     """
 
     request: int
-    prompt: IntArray
+    prompt: Prompt
     output: IntArray
-    prompt_tokens: int
     time_s: float | None
 
     @property
     def prompt_pieces(self) -> int:
-        """How many pieces are the prompt."""
-        return len(self.prompt)
+        """How many pieces are the prompt, without the reply's marks."""
+        return self.prompt.size - 1
 
     @property
     def pieces(self) -> IntArray:
         """The prompt's pieces and the output's."""
-        return np.concatenate([self.prompt, self.output]) if len(self.output) else self.prompt
+        prompt = self.prompt.pieces[:-1]
+        return np.concatenate([prompt, self.output]) if len(self.output) else prompt
 
 
 @dataclass(frozen=True, slots=True)

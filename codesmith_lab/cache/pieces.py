@@ -102,6 +102,11 @@ class Prompt:
     ends: LongArray
 
     @property
+    def size(self) -> int:
+        """How many pieces, the reply's marks included."""
+        return len(self.pieces)
+
+    @property
     def total_tokens(self) -> int:
         """Input tokens of the request."""
         return int(self.ends[-1]) if len(self.ends) else 0
@@ -113,6 +118,19 @@ class Prompt:
             (i for i, b in enumerate(self.blocks) if b.kind not in ("tool", "section")),
             len(self.blocks),
         )
+
+    @property
+    def pinned_blocks(self) -> tuple[Block, ...]:
+        """Tools and system prompt, in prompt order."""
+        return self.blocks[: self.pinned_pieces]
+
+    def block_at(self, at: int) -> Block:
+        """The block in place `at`, 0 <= at < size - 1."""
+        return self.blocks[at]
+
+    def numbers(self, low: int, high: int) -> IntArray:
+        """Pieces `low` to `high` (exclusive)."""
+        return self.pieces[low:high]
 
     def tokens_before(self, pieces: int) -> int:
         """Tokens of the first `pieces` pieces."""
@@ -317,7 +335,7 @@ class PieceTable:
         ends = np.flatnonzero(self._flags[prompt.pieces] & _TURN_END) + 1
         return [int(n) for n in (ends if most is None else ends[-most:])]
 
-    def block_numbers(self, prompt: Prompt) -> LongArray:
+    def block_numbers(self, prompt: Prompt) -> IntArray:
         """Running number of content blocks behind each piece.
 
         A tool call is one; the sections of one system text are one together.
@@ -326,7 +344,7 @@ class PieceTable:
         for i, (block, following) in enumerate(pairwise(prompt.blocks[: prompt.pinned_pieces])):
             if block.kind == following.kind == "section" and block.raw == following.raw:
                 weights[i] = 0
-        return np.cumsum(weights)
+        return np.cumsum(weights, dtype=np.int32)
 
     def __getitem__(self, number: int) -> Piece:
         return self.pieces[number]

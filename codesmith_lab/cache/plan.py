@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from codesmith_lab.cache.match import LongArray
+from codesmith_lab.cache.match import IntArray
 from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.cache.rules import CacheRule, setting_at
 from codesmith_lab.prompt.blocks import Block
@@ -49,7 +49,7 @@ class CachePlan:
     salts: tuple[tuple[int, str], ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
     lookups: frozenset[int] | None = None
-    block_numbers: LongArray | None = None
+    block_numbers: IntArray | None = None
     off: bool = False
     refused: str = ""
 
@@ -192,7 +192,7 @@ def _level_value(name: str, settings: Mapping[str, Any], table: PieceTable, prom
 def _level_starts(prompt: Prompt) -> dict[str, int]:
     """First piece of each level, in the prompt's own order."""
     pinned = prompt.pinned_pieces
-    kinds = [block.kind for block in prompt.blocks[:pinned]]
+    kinds = [block.kind for block in prompt.pinned_blocks]
     tools = kinds.index("tool") if "tool" in kinds else 0
     system = kinds.index("section") if "section" in kinds else pinned
     return {"tools": min(tools, system), "system": system, "messages": pinned}

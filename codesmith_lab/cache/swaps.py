@@ -7,11 +7,12 @@ object's worth of work for one turn or for a thousand that carry the same edit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from codesmith_lab.cache.match import IntArray, LongArray
+from codesmith_lab.cache.packed import PackedPrompt
 from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.prompt.blocks import Block, SwappedBlocks
 
@@ -28,6 +29,8 @@ class Swap:
     low, high: range of pieces whose tokens may differ; run: their numbers before.
     tokens: tokens of these pieces now; delta_tokens: how many more they are together.
     exact: joined texts in the range were counted as one.
+    parts: what the packed prompt that fitted last holds up to `high`; one that begins with the same
+        fits, too.
     """
 
     keys: tuple[int, ...]
@@ -43,6 +46,7 @@ class Swap:
     tokens: LongArray
     delta_tokens: int
     exact: bool
+    parts: list[object] = field(default_factory=list)
 
     def same_change(self, other: Swap) -> bool:
         """Whether both replace the same pieces by the same in the same places."""
@@ -106,9 +110,41 @@ class SwappedPrompt(Prompt):
         return self._ends
 
     @property
+    def size(self) -> int:
+        """How many pieces, the reply's marks included."""
+        return self.base.size
+
+    @property
     def total_tokens(self) -> int:
         """Input tokens of the request."""
         return self.total
+
+    @property
+    def pinned_blocks(self) -> tuple[Block, ...]:
+        """Tools and system prompt, in prompt order."""
+        if self._blocks is not None:
+            return self._blocks[: self.pinned_pieces]
+        front = list(self.base.pinned_blocks)
+        for at, block in zip(self.swap.at, self.swap.given, strict=True):
+            if at < len(front):
+                front[at] = block
+        return tuple(front)
+
+    def block_at(self, at: int) -> Block:
+        """The block in place `at`, 0 <= at < size - 1."""
+        swap = self.swap
+        return swap.given[swap.at.index(at)] if at in swap.at else self.base.block_at(at)
+
+    def numbers(self, low: int, high: int) -> IntArray:
+        """Pieces `low` to `high` (exclusive)."""
+        found = self.base.numbers(low, high)
+        swapped = [(i, n) for i, n in zip(self.swap.places, self.swap.news, strict=True)]
+        if any(low <= at < high for at, _ in swapped):
+            found = found.copy()
+            for at, number in swapped:
+                if low <= at < high:
+                    found[at - low] = number
+        return found
 
     @property
     def pinned_pieces(self) -> int:
@@ -145,16 +181,22 @@ def swapped(
 
 def _fits(like: Swap, base: Prompt, blocks: SwappedBlocks) -> bool:
     """Whether another turn's swap says what this edit does to this prompt, too."""
-    swaps, ordered, own = blocks.swaps, base.blocks, blocks.base
-    if len(swaps) != len(like.keys) or len(base.pieces) < like.high:
+    swaps, own = blocks.swaps, blocks.base
+    if len(swaps) != len(like.keys) or base.size < like.high:
         return False
     for key, place, block in zip(like.keys, like.at, like.given, strict=True):
-        if swaps.get(key) is not block or key >= len(own) or ordered[place] is not own[key]:
+        if swaps.get(key) is not block or key >= len(own) or base.block_at(place) is not own[key]:
             return False
-    return (
-        base.pieces[like.low : like.high].tobytes() == like.run
+    packed = base if isinstance(base, PackedPrompt) else None
+    if packed and like.parts and packed.parts[: len(like.parts)] == tuple(like.parts):
+        return True
+    fits = (
+        base.numbers(like.low, like.high).tobytes() == like.run
         and base.tokens_before(like.high) - base.tokens_before(like.low) == like.old_tokens
     )
+    if fits and packed:
+        like.parts[:] = packed.parts_up_to(like.high)
+    return fits
 
 
 def _places(ordered: Sequence[Block], blocks: SwappedBlocks) -> list[int] | None:

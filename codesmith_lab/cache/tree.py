@@ -252,7 +252,8 @@ class PathTree:
             self.stack.append(self._split(self.stack[-1], walk.inside, walk.offset))
             self._pushed.append(request)
         if walk.depth < len(keys):
-            self.stack.append(self._grow(self.stack[-1], keys[walk.depth :]))
+            # A copy: a slice would keep the whole array.
+            self.stack.append(self._grow(self.stack[-1], keys[walk.depth :].copy()))
             self._pushed.append(request)
         self._recent = keys
 

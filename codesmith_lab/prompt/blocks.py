@@ -77,16 +77,16 @@ class SwappedBlocks(Sequence[Block]):
 
     __slots__ = ("base", "swaps")
 
-    def __init__(self, base: tuple[Block, ...], swaps: Mapping[int, Block]) -> None:
+    def __init__(self, base: Sequence[Block], swaps: Mapping[int, Block]) -> None:
         self.base = base
         self.swaps = swaps
 
     @classmethod
     def over(cls, blocks: Sequence[Block], at: int, block: Block) -> SwappedBlocks:
-        """`blocks` with another block at `at`."""
+        """`blocks`, which nobody changes any more, with another block at `at`."""
         if isinstance(blocks, SwappedBlocks):
             return cls(blocks.base, {**blocks.swaps, at: block})
-        return cls(tuple(blocks), {at: block})
+        return cls(blocks, {at: block})
 
     def __len__(self) -> int:
         return len(self.base)
@@ -113,7 +113,7 @@ class SwappedBlocks(Sequence[Block]):
     __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key
 
 
-def same_places(blocks: Sequence[Block], own: tuple[Block, ...]) -> bool:
+def same_places(blocks: Sequence[Block], own: Sequence[Block]) -> bool:
     """Whether as many blocks stand in `blocks` as in a request's own."""
     if isinstance(blocks, SwappedBlocks):
         return blocks.base is own

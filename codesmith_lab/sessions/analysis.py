@@ -163,7 +163,6 @@ def analyze(
     Raises UnknownModelError when nobody has rules for the model, LabError for an empty session.
     """
     runner = make_runner(labelled(session) if redact else session, model, rules)
-    runner.recount()
     turns = runner.run()
     breaks = breaks_of(runner, turns)
     if redact:

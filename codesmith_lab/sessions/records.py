@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -54,8 +54,9 @@ class Request:
     model: as sent; "" when the body names none.
     time: timezone-aware start time, or None.
     body: the request body's bytes exactly as they stood in the file, b"" without one.
-    blocks: tools, then system sections, then messages; a chat format puts the first two in its
-        own order. () where the log holds no content: then only usage, time and model are known.
+    blocks: tools, then system sections, then messages, never changed; a chat format puts the first
+        two in its own order. Empty where the log holds no content: then only usage, time and model
+        are known.
     settings: the body's other fields (temperature, tool_choice, ...), parsed.
     output: the response's message as the block it would be in the next request's
         history, or None when the log holds no response.
@@ -80,7 +81,7 @@ class Request:
     model: str
     time: datetime | None
     body: bytes
-    blocks: tuple[Block, ...]
+    blocks: Sequence[Block]
     settings: Mapping[str, Any] = field(default_factory=dict)
     output: tuple[Block, ...] | None = None
     usage: Usage | None = None
@@ -93,6 +94,11 @@ class Request:
     status: int | None = None
     flags: tuple[str, ...] = ()
     file: str = ""
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the log holds a body."""
+        return bool(self.body)
 
     def __repr__(self) -> str:
         """One line, without the content: a log may hold megabytes of it."""

@@ -91,7 +91,8 @@ class TurnRunner:
         )
         self._scope = scope
         self._price_date = price_date
-        layout = GrowingLayout(self.table)
+        # Joined texts are counted whole here; while a person types, joint by joint.
+        layout = GrowingLayout(self.table, exact=True)
         self._prompts: list[Prompt] = [
             layout.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)
         ]
@@ -105,16 +106,6 @@ class TurnRunner:
         # The session as recorded, once it was played, and how many pieces there were by then.
         self._recorded: list[Turn] = []
         self._pieces_recorded = 0
-
-    def recount(self) -> None:
-        """Count every joined run of text whole, instead of block by block with joints.
-
-        Afterwards token counts are those of the joined text, exactly, and stay so for these texts.
-        """
-        layout = GrowingLayout(self.table, exact=True)
-        requests = self.session.requests
-        self._prompts = [layout.prompt(self._kept(i, r.blocks)) for i, r in enumerate(requests)]
-        self._recorded = []
 
     def prompt_of(self, index: int, blocks: Sequence[Block] | None, exact: bool = False) -> Prompt:
         """The prompt of a request, with other blocks where given."""

@@ -116,7 +116,6 @@ class WhatIf:
     def open(self, model: str | None) -> None:
         """Lay the session out for a model; edits stay."""
         runner = make_runner(self.session, model, self.rules)
-        runner.recount()
         self.runner, self.asked = runner, model
         self._memo.clear()
         self._checkpoint: Checkpoint | None = None
@@ -224,4 +223,6 @@ class WhatIf:
     def _drift(self, turns: Sequence[Turn], first: int = 0) -> list[DriftStep]:
         """Steps from turn `first` on; each re-pins, so the turn before is all one has to know."""
         before = 1 if first else 0
-        return self._watcher.steps([t.prompt.blocks for t in turns[first - before :]])[before:]
+        return self._watcher.steps([t.prompt.pinned_blocks for t in turns[first - before :]])[
+            before:
+        ]

@@ -44,7 +44,6 @@ def measure(turns: int, new_tokens: int, model: str) -> tuple[float, float, floa
     """Milliseconds of an edit, of the same by the long way and of the first run; prompt tokens."""
     session = load_bytes(b"\n".join(agent_log_lines(turns, new_tokens)))
     runner = make_runner(session, model)
-    runner.recount()
     first = best_ms(lambda _: runner.run(), 2)
     tokens = runner.run()[-1].prompt.total_tokens
     block, start = section_of(runner), runner.checkpoint(0)

@@ -37,7 +37,6 @@ def runner_of(
     lines: Any, model: str | None = None, rules: str | None = None, session: Any = None
 ) -> TurnRunner:
     runner = make_runner(session or lab.load_bytes(b"\n".join(lines)), model, rules)
-    runner.recount()
     return runner
 
 
@@ -50,7 +49,6 @@ def long_runner() -> TurnRunner:
 @pytest.fixture(scope="module")
 def clock_runner() -> TurnRunner:
     runner = make_runner(lab.samples.clock_story())
-    runner.recount()
     return runner
 
 

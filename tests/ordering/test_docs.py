@@ -19,7 +19,6 @@ def test_the_table_of_closed_form_against_replay(root: Path) -> None:
     rows = []
     for law in ("independent", "bursts", "together"):
         runner = make_runner(lab.samples.section_session(law))
-        runner.recount()
         for row in compare_orders(runner).rows:
             figures = (row.expected_hit_tokens, row.replayed_hit_tokens, row.error_tokens)
             cells = [law, row.label, *(f"{x:,.0f}" for x in figures)]

@@ -114,7 +114,6 @@ def test_clocks_are_rounded_down() -> None:
 def test_rewrites_of_the_clock_story_save_what_the_engine_says() -> None:
     """Each step from moving to removing is cheaper, billed through the cache engine."""
     runner = make_runner(lab.samples.clock_story())
-    runner.recount()
     requests = runner.session.requests
     name = "environment"
     order = ["constitution", "project_context", "skills", "memory", name]

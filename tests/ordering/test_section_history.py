@@ -53,7 +53,6 @@ def log(*systems: str, model: str = "deepseek-v3.2") -> lab.Session:
 
 def runner_of(session: lab.Session, model: str | None = None) -> TurnRunner:
     runner = make_runner(session, model)
-    runner.recount()
     return runner
 
 

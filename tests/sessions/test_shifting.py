@@ -140,7 +140,6 @@ def test_shifted_turns_equal_played_ones(
 ) -> None:
     session = loaded(log[1])
     runner = make_runner(session, rules=rule)
-    runner.recount()
     runner.run()
     turn = min(turn, len(session.requests) - 1)
     sections = [b for b in session.requests[turn].blocks if b.kind == "section"]
@@ -174,7 +173,6 @@ def test_a_growing_session_is_shifted_but_for_its_first_turn(rule: str) -> None:
         )
         messages.append({"role": "assistant", "content": answer})
     runner = make_runner(loaded(bodies), rules=rule)
-    runner.recount()
     runner.run()
     block = next(b for b in runner.session.requests[0].blocks if b.kind == "section")
     edit = TextEdit(3, block.name, "from_here", block.text, block.text + " more")
@@ -200,7 +198,6 @@ def made(*turns: tuple[str, list[str], str | None]) -> Session:
 def edited(session: Session, rule: str, turn: int, scope: Any, new: str) -> list[Turn]:
     """The turns after the second system block of a turn became `new`; both ways agree."""
     runner = make_runner(session, rules=rule)
-    runner.recount()
     runner.run()
     block = [b for b in session.requests[turn].blocks if b.kind == "section"][1]
     edit = TextEdit(turn, block.name, scope, block.text, new)

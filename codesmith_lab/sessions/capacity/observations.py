@@ -248,7 +248,6 @@ def runner_of(
     if isinstance(source, TurnRunner):
         return source
     runner = make_runner(source, model, rules)
-    runner.recount()
     return runner
 
 

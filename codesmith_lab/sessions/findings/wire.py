@@ -64,7 +64,7 @@ def find_wire(turn: Turn, requests: Sequence[Request]) -> WireDifference | None:
     parent = turn.parent_prompt
     if parent is None or turn.parent is None:
         return None
-    if not requests[turn.index].body or not requests[turn.parent].body:
+    if not requests[turn.index].has_body or not requests[turn.parent].has_body:
         return None
     mine, theirs = turn.prompt.blocks, parent.blocks
     at = turn.causes.break_piece

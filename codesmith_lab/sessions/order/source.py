@@ -147,7 +147,6 @@ class SectionSource:
     ) -> None:
         self.session = session
         self.runner = make_runner(session, model, rules)
-        self.runner.recount()
         self.also = tuple(SectionSource(other, model, rules) for other in also)
         self._laid: dict[tuple[Rewrite, ...], Laid] = {}
 

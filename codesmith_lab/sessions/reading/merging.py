@@ -50,7 +50,7 @@ class Responses:
             self._append(request, place)
             return
         known = self._requests[at]
-        if known.body and request.body and known.body != request.body:
+        if known.has_body and request.has_body and known.body != request.body:
             self._append(request, place)
             return
         same_file = known.file == request.file

@@ -78,7 +78,7 @@ class Requests:
             model,
             call.time,
             call.body.keep() if call.body is not None else b"",  # type: ignore[arg-type]
-            parts.blocks,  # type: ignore[arg-type]  # joined when asked for
+            parts.blocks,
             parts.settings,
             parts.output,
             usage,

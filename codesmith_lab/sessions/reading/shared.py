@@ -26,6 +26,14 @@ class Shared(Generic[T]):
         self._views = views
         self.length: int = sum(stop - start for _, start, stop in views)
 
+    def __getitem__(self, index: int) -> T:
+        """One item, 0 <= index < length."""
+        for run, start, stop in self._views:
+            if index < stop - start:
+                return run[start + index]
+            index -= stop - start
+        raise IndexError(index)
+
     def items(self) -> list[T]:
         """A list of the items."""
         found: list[T] = []

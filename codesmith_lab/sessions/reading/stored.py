@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, overload
 
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.reading.shared import Shared
@@ -12,10 +14,10 @@ from codesmith_lab.sessions.records import Request
 __all__ = ["KeptBlocks", "LoggedRequest"]
 
 
-class KeptBlocks:
+class KeptBlocks(Sequence[Block]):
     """A request's blocks: its pinned prefix, its history, and what is this turn's own."""
 
-    __slots__ = ("_made", "history", "own", "pinned")
+    __slots__ = ("history", "own", "pinned")
 
     def __init__(
         self, pinned: tuple[Block, ...], history: Shared[Block], own: tuple[Block, ...]
@@ -23,24 +25,52 @@ class KeptBlocks:
         self.pinned = pinned
         self.history = history
         self.own = own
-        self._made: tuple[Block, ...] | None = None
 
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """All of them: put together when first asked for, the same tuple from then on."""
-        if self._made is None:
-            self._made = (*self.pinned, *self.history.items(), *self.own)
-        return self._made
+    def __len__(self) -> int:
+        return len(self.pinned) + self.history.length + len(self.own)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        front = len(self.pinned)
+        if 0 <= index < front:
+            return self.pinned[index]
+        at = range(len(self))[index] - front
+        if at < 0:
+            return self.pinned[at]
+        own = at - self.history.length
+        return self.history[at] if own < 0 else self.own[own]
+
+    def __iter__(self) -> Iterator[Block]:
+        return chain.from_iterable(self._stretches())
+
+    def _stretches(self) -> Iterator[Sequence[Block]]:
+        # One after another: most who look for a section stop before the history.
+        yield self.pinned
+        yield self.history.items()
+        yield self.own
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
 
 class LoggedRequest(Request):
     """A request read from a log.
 
-    `body` is joined from shared pieces each time it is asked for, `blocks` when first asked for: a
+    `body` is joined from shared pieces each time it is asked for, and `blocks` are `KeptBlocks`: a
     thousand turns repeat their history a thousand times, and kept whole they would fill the memory.
     """
 
-    __slots__ = ("_blocks", "_body")
+    __slots__ = ("_body",)
 
     @property
     def body(self) -> bytes:
@@ -54,14 +84,9 @@ class LoggedRequest(Request):
         object.__setattr__(self, "_body", value)
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
-        """Tools, system sections and messages."""
-        kept: tuple[Block, ...] | KeptBlocks = self._blocks  # type: ignore[attr-defined]
-        return kept.blocks if isinstance(kept, KeptBlocks) else kept
-
-    @blocks.setter
-    def blocks(self, value: tuple[Block, ...] | KeptBlocks) -> None:
-        object.__setattr__(self, "_blocks", value)
+    def has_body(self) -> bool:
+        """Whether the log holds a body; known without joining it."""
+        return bool(self._body)  # type: ignore[attr-defined]
 
     def at(self, index: int, **changes: Any) -> LoggedRequest:
         """This request, numbered. Only for the importer, before anyone else holds it."""

@@ -154,7 +154,7 @@ def _bench(
         runner,
         states,
         [turn.parent for turn in turns],
-        {now.index: now.blocks for now, was in pairs if now.blocks is not was.blocks},
+        {now.index: tuple(now.blocks) for now, was in pairs if now.blocks is not was.blocks},
         {now.index: now.settings for now, was in pairs if now.settings is not was.settings},
         _refused(turns),
     )

@@ -151,7 +151,6 @@ def compare(
     runner = make_runner(Session("comparison", "", pair), named, rules)
     # Here every common token counts, whatever units a provider caches.
     runner.rule = replace(runner.rule, match="any_prefix", minimum_tokens=1, step_tokens=1)
-    runner.recount()
     first, second = runner.run()
     broken = find_break(second, runner.table)
     common = second.match.matched_tokens
