@@ -32,16 +32,22 @@ _NONE: IntArray = np.zeros(0, np.int32)
 class _Part:
     """A stretch of a prompt; the last one of a prompt has a piece more than blocks.
 
-    ends: running sum of the tokens, from the start of the part.
+    size: how many pieces. rows: their numbers, then the running sum of their tokens from the start
+    of the part, 32 bits each; bytes are smaller than arrays.
     """
 
     blocks: tuple[Block, ...]
-    pieces: IntArray
-    ends: IntArray
+    size: int
+    rows: bytes
+    total_tokens: int
 
     @property
-    def total_tokens(self) -> int:
-        return int(self.ends[-1])
+    def pieces(self) -> IntArray:
+        return np.frombuffer(self.rows, np.int32, self.size)
+
+    @property
+    def ends(self) -> IntArray:
+        return np.frombuffer(self.rows, np.int32, self.size, 4 * self.size)
 
 
 class Packer:
@@ -61,10 +67,10 @@ class Packer:
         parts: list[_Part] = []
         start = 0
         for part in before.parts if before is not None else ():
-            if start + len(part.pieces) > same:
+            if start + part.size > same:
                 break
             parts.append(part)
-            start += len(part.pieces)
+            start += part.size
         numbers, tokens = prompt.pieces[start:], prompt.tokens[start:]
         edges = _edges(numbers)
         low = 0
@@ -82,19 +88,16 @@ class Packer:
     ) -> _Part:
         """whole: it ends where its content says, and so may stand in another prompt."""
         ends = np.cumsum(tokens, dtype=np.int32)
-        if not whole:
-            return _Part(blocks, pieces.copy(), ends)
-        # Parts keep their blocks alive, so that an id is never given to another one.
-        ids = np.fromiter(map(id, blocks), np.int64, len(blocks))
-        key = b"".join((pieces.tobytes(), ends.tobytes(), ids.tobytes()))
-        known = self._parts.get(key)
+        rows = [pieces.tobytes(), ends.tobytes()]
+        if whole:
+            # Parts keep their blocks alive, so that an id is never given to another one.
+            rows.append(np.fromiter(map(id, blocks), np.int64, len(blocks)).tobytes())
+        key = b"".join(rows)
+        known = self._parts.get(key) if whole else None
         if known is None:
-            size = 4 * len(pieces)
-            known = self._parts[key] = _Part(
-                blocks,
-                np.frombuffer(key[:size], np.int32),
-                np.frombuffer(key[size : 2 * size], np.int32),
-            )
+            known = _Part(blocks, len(pieces), key, int(ends[-1]))
+            if whole:
+                self._parts[key] = known
         return known
 
     def hold(self, prompt: PackedPrompt) -> None:
@@ -123,6 +126,8 @@ def _edges(numbers: IntArray) -> list[int]:
 class PackedPrompt(Prompt):
     """A prompt of shared parts; see `Packer`."""
 
+    __slots__ = ("_made", "_packer", "_pinned", "_size", "_total", "parts")
+
     parts: tuple[_Part, ...]
     _packer: Packer
     _made: Prompt | None
@@ -132,18 +137,17 @@ class PackedPrompt(Prompt):
 
     def __init__(self, packer: Packer, parts: tuple[_Part, ...], prompt: Prompt) -> None:
         # The base class is frozen; this one fills itself on demand.
-        self.__dict__.update(
-            parts=parts,
-            _packer=packer,
-            _made=prompt,
-            _total=prompt.total_tokens,
-            _size=prompt.size,
-            _pinned=prompt.pinned_pieces,
-        )
+        put = object.__setattr__
+        put(self, "parts", parts)
+        put(self, "_packer", packer)
+        put(self, "_made", prompt)
+        put(self, "_total", prompt.total_tokens)
+        put(self, "_size", prompt.size)
+        put(self, "_pinned", prompt.pinned_pieces)
 
     def drop(self) -> None:
         """Let go of the arrays; they are made again when somebody looks at them."""
-        self.__dict__["_made"] = None
+        object.__setattr__(self, "_made", None)
 
     def _whole(self) -> Prompt:
         made = self._made
@@ -153,10 +157,10 @@ class PackedPrompt(Prompt):
                 blocks += part.blocks
             pieces = np.concatenate([part.pieces for part in self.parts])
             totals = np.cumsum([0, *(part.total_tokens for part in self.parts[:-1])])
-            starts = np.repeat(totals, [len(part.pieces) for part in self.parts])
+            starts = np.repeat(totals, [part.size for part in self.parts])
             ends = np.concatenate([part.ends for part in self.parts]) + starts
             made = Prompt(tuple(blocks), pieces, np.diff(ends, prepend=0), ends)
-            self.__dict__["_made"] = made
+            object.__setattr__(self, "_made", made)
             self._packer.hold(self)
         return made
 
@@ -200,9 +204,9 @@ class PackedPrompt(Prompt):
         if self._made is not None:
             return self._made.blocks[at]
         for part in self.parts:
-            if at < len(part.pieces):
+            if at < part.size:
                 return part.blocks[at]
-            at -= len(part.pieces)
+            at -= part.size
         raise IndexError(at)
 
     def numbers(self, low: int, high: int) -> IntArray:
@@ -226,7 +230,7 @@ class PackedPrompt(Prompt):
         for part in self.parts:
             if start >= high:
                 return
-            end = start + len(part.pieces)
+            end = start + part.size
             if end > low:
                 yield part, max(low - start, 0), min(high, end) - start
             start = end
@@ -239,14 +243,14 @@ class PackedPrompt(Prompt):
             tokens, end = self._total, self._size
             for part in reversed(self.parts):
                 tokens -= part.total_tokens
-                end -= len(part.pieces)
+                end -= part.size
                 if pieces > end:
                     return tokens + int(part.ends[pieces - end - 1])
         tokens = 0
         for part in self.parts:
-            if pieces <= len(part.pieces):
+            if pieces <= part.size:
                 return tokens + int(part.ends[pieces - 1]) if pieces else tokens
-            pieces -= len(part.pieces)
+            pieces -= part.size
             tokens += part.total_tokens
         return tokens
 
@@ -256,6 +260,6 @@ class PackedPrompt(Prompt):
         for part in self.parts:
             if pieces <= 0:
                 break
-            pieces -= len(part.pieces)
+            pieces -= part.size
             found += 1
         return self.parts[:found]

@@ -51,40 +51,36 @@ class Piece:
 
     number: its place in the table.
     tokens, n_bytes: its length standing alone, framing included.
-    before, after: markers around it, one token each.
-    lead, text, tail: the block's own text and the plain framing around it.
+    frame, text: the block's own text and what stands around it; markers are one token each.
     cut: it stands for the piece without its last token.
     """
 
     number: int
     tokens: int
     n_bytes: int
-    before: tuple[str, ...]
-    lead: str
+    frame: Frame
     text: str
-    tail: str
-    after: tuple[str, ...]
     cut: bool = False
 
     @property
     def head(self) -> str:
         """Framing text before the block's own text: markers and lead."""
-        return "".join(self.before) + self.lead
+        return "".join(self.frame.before) + self.frame.lead
 
     @property
     def body(self) -> str:
         """The framed text without markers."""
-        return self.lead + self.text + self.tail
+        return self.frame.lead + self.text + self.frame.tail
 
     @property
     def full(self) -> str:
         """The framed text with markers."""
-        return "".join((*self.before, self.lead, self.text, self.tail, *self.after))
+        return "".join((*self.frame.before, self.body, *self.frame.after))
 
     @property
     def marker_tokens(self) -> int:
         """How many of the tokens are markers."""
-        return len(self.before) + len(self.after)
+        return len(self.frame.before) + len(self.frame.after)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,7 +157,9 @@ class PieceTable:
         self._joint_delta = joint_delta
         self._run_counts = run_counts
         self._runs: dict[bytes, list[int]] = {}
-        self._by_content: dict[tuple[object, ...], int] = {}
+        self._frames: dict[tuple[Frame, int, int], int] = {}
+        self._kept_frames: dict[Frame, Frame] = {}
+        self._by_content: dict[tuple[int, str], int] = {}
         self._by_block: dict[int, int] = {}
         self._alive: list[Block] = []
         self._markers: dict[str, int] = {}
@@ -305,7 +303,7 @@ class PieceTable:
         self._key_bytes += len(key)
         if self._keeps_keys:
             return
-        most = max(_LEAST_KEY_BYTES, self._text_bytes // 4)
+        most = max(_LEAST_KEY_BYTES, self._text_bytes // 8)
         while self._key_bytes > most and len(self._keys) > 1:
             self._key_bytes -= len(self._keys.popitem(last=False)[1])
 
@@ -388,27 +386,29 @@ class PieceTable:
     def _intern(
         self, frame: Frame, text: str, opening: tuple[str, ...], flags: int = 0, weight: int = 0
     ) -> int:
-        before = opening + frame.before
-        content = (before, frame.lead, text, frame.tail, frame.after, frame.joins, flags, weight)
+        if opening:
+            frame = replace(frame, before=opening + frame.before)
+        framing = self._frames.setdefault((frame, flags, weight), len(self._frames))
+        content = (framing, text)
         number = self._by_content.get(content)
         if number is None:
-            number = self._add(frame, before, text)
+            number = self._add(frame, text)
             self._flags[number], self._weights[number] = flags, weight
             self._by_content[content] = number
         return number
 
-    def _add(self, frame: Frame, before: tuple[str, ...], text: str) -> int:
-        piece = Piece(len(self.pieces), 0, 0, before, frame.lead, text, frame.tail, frame.after)
+    def _add(self, frame: Frame, text: str) -> int:
+        piece = Piece(len(self.pieces), 0, 0, self._kept_frames.setdefault(frame, frame), text)
         ids = self._token_ids(piece)
         n_bytes = len(piece.full.encode("utf-8"))
         self._text_bytes += n_bytes
         self._keep_key(piece.number, ids.astype(">i4").tobytes())
         piece = replace(piece, tokens=len(ids), n_bytes=n_bytes)
-        return self._put(piece, frame.joins and not before, bool(frame.after))
+        return self._put(piece, frame.joins and not frame.before, bool(frame.after))
 
     def _token_ids(self, piece: Piece) -> IntArray:
         body = piece.body
-        parts = [self._marker_ids(piece.before), self._marker_ids(piece.after)]
+        parts = [self._marker_ids(piece.frame.before), self._marker_ids(piece.frame.after)]
         if body:
             parts.insert(1, self._ids(body))
         return np.concatenate(parts)

@@ -18,12 +18,20 @@ import numpy as np
 from codesmith_lab.cache.match import IntArray
 from codesmith_lab.cache.pieces import PieceTable, Prompt, common_length
 
-__all__ = ["NEVER", "PathTree", "Reach", "Touch", "Walk"]
+__all__ = ["NEVER", "PathTree", "Place", "Reach", "Touch", "Walk", "place_of"]
 
 Touch = tuple[float, int]
 """(time in seconds until which it holds, request number); greater is better."""
 
 NEVER: Touch = (-inf, -1)
+
+Place = int | tuple[int, str]
+"""A node, or its children under one salt."""
+
+
+def place_of(node: int, salt: str) -> Place:
+    """Where children of a node stand that share a salt, "" as a rule."""
+    return (node, salt) if salt else node
 
 
 class Walk(NamedTuple):
@@ -58,7 +66,7 @@ class PathTree:
         self._best: list[Touch] = [NEVER]
         self._child: dict[tuple[int, int], int] = {}
         # Keys of the children of a node under one salt, in the order of their token ids.
-        self._order: dict[tuple[int, str], tuple[int, ...]] = {}
+        self._order: dict[Place, tuple[int, ...]] = {}
         self._pushed = [0]
         self._peaks: list[Touch] = []
         self._recent = empty
@@ -210,7 +218,7 @@ class PathTree:
     def _siblings(self, level: int, key: int, now: float) -> tuple[int, int]:
         """Most tokens shared with a held child of the stack's node, and who holds it."""
         node = self.stack[level]
-        order = self._order.get((node, self.salt_of(key)))
+        order = self._order.get(place_of(node, self.salt_of(key)))
         if not order:
             return 0, -1
         mine = self._ids_of(key)
@@ -309,7 +317,7 @@ class PathTree:
 
     def _link(self, node: int, key: int, child: int) -> None:
         self._child[(node, key)] = child
-        place = (node, self.salt_of(key))
+        place = place_of(node, self.salt_of(key))
         order = self._order.get(place)
         if order is None:
             # Ids are looked at only where there is something to compare them with.

@@ -13,22 +13,22 @@ from codesmith_lab.cache.match import IntArray, LongArray, Match
 from codesmith_lab.cache.pieces import PieceTable, Prompt
 from codesmith_lab.cache.plan import CachePlan
 from codesmith_lab.cache.rules import CacheRule
-from codesmith_lab.cache.tree import Reach, Walk
+from codesmith_lab.cache.tree import Place, Reach, Walk, place_of
 
 __all__ = ["StoredUnitIndex"]
 
 
 class StoredUnitIndex(PrefixIndex):
-    """Marks behind nodes of the tree: the first token bytes of the piece that follows."""
+    """Marks behind nodes of the tree: so many first tokens of the piece that follows."""
 
     def __init__(self, table: PieceTable, rule: CacheRule) -> None:
         super().__init__(table, rule)
-        self._inside: dict[tuple[int, str], dict[bytes, int]] = {}
+        # Behind a node, under one salt: (piece, how many of its tokens, tokens up to there).
+        self._inside: dict[Place, tuple[tuple[int, int, int], ...]] = {}
 
     def fork(self) -> StoredUnitIndex:
         twin = super().fork()
         assert isinstance(twin, StoredUnitIndex)
-        # Inner tables are replaced and never changed.
         twin._inside = self._inside.copy()
         return twin
 
@@ -68,9 +68,11 @@ class StoredUnitIndex(PrefixIndex):
         number = tree.piece(int(keys[at]))
         start = int(ends[at - 1]) if at else 0
         joint = int(ends[at]) - start - self.table[number].tokens
-        prefix = self.table.key(number)[: 4 * max(0, tokens - start - joint)]
-        place = (tree.boundary(at), tree.salt_of(int(keys[at])))
-        self._inside[place] = {**self._inside.get(place, {}), prefix: tokens}
+        mark = (number, max(0, tokens - start - joint), tokens)
+        place = place_of(tree.boundary(at), tree.salt_of(int(keys[at])))
+        known = self._inside.get(place, ())
+        if mark not in known:
+            self._inside[place] = (*known, mark)
 
     def _best_stored(self, walk: Walk, prompt: Prompt, plan: CachePlan, most: int) -> int:
         """The longest stored prefix of the walked path, of at most `most` tokens."""
@@ -82,12 +84,19 @@ class StoredUnitIndex(PrefixIndex):
             depth = tree.end[node]
             if depth < len(keys):
                 key = int(keys[depth])
-                inside = self._inside.get((node, tree.salt_of(key)))
-                if inside:
-                    own = self.table.key(tree.piece(key))
-                    for prefix, tokens in inside.items():
-                        if best < tokens <= most and own.startswith(prefix):
-                            best = tokens
+                piece = tree.piece(key)
+                for number, leading, tokens in self._inside.get(
+                    place_of(node, tree.salt_of(key)), ()
+                ):
+                    if best < tokens <= most and self._begin_alike(number, piece, leading):
+                        best = tokens
             if best:
                 break
         return best
+
+    def _begin_alike(self, a: int, b: int, tokens: int) -> bool:
+        """Whether two pieces have their first tokens in common."""
+        if a == b or not tokens:
+            return True
+        size = 4 * tokens
+        return self.table.key(a)[:size] == self.table.key(b)[:size]

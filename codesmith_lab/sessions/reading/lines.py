@@ -18,6 +18,7 @@ from codesmith_lab.sessions.reading.json_spans import (
     skip,
     twice,
 )
+from codesmith_lab.sessions.reading.recent import REMEMBERED_REQUESTS, Recent
 from codesmith_lab.sessions.reading.shared import Shared
 from codesmith_lab.sessions.reading.spans import ArraySpan, Member, ObjectSpan
 
@@ -31,9 +32,9 @@ _OBJECTS = (
 """Members that are walked into, for they hold a request or parts of one."""
 _MAX_LEVELS = 4
 _KNOWN_ARRAYS = 64
-_KNOWN_BYTES = 64 * 2**20
-"""As many sessions may be mixed in one log and still be read by comparing bytes, as long as their
-newest lines are not larger than that together."""
+"""As many sessions may be mixed in one log and still be read by comparing bytes."""
+_LINE_BYTES = 4 * 2**20
+"""Of so many bytes the newest lines are kept whole; older ones are compared item by item."""
 _SHORT_BYTES = 64
 _CLOSED = b'}]"'
 
@@ -62,13 +63,34 @@ def common_bytes(a: bytes, a_at: int, b: bytes, b_at: int, most: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class _Known:
-    """An array of an earlier line. ends[i]: where item i ends, from the opening bracket."""
+    """An array of an earlier line. ends[i]: where item i ends, from the opening bracket.
+
+    line: b"" where it was dropped to save memory.
+    """
 
     line: bytes
     at: int
     array: ArraySpan
     ends: list[int]
     places: dict[int, int] = field(default_factory=dict)
+    request: int = 0
+
+    def common(self, line: bytes, start: int) -> int:
+        """How many bytes are equal to those from `start` on; whole items only without the line."""
+        if self.line:
+            return common_bytes(self.line, self.at, line, start, self.ends[-1])
+        at = start
+        for gap, item in zip(self.array.gaps, self.array.items, strict=False):
+            end = at + len(gap)
+            if not (line.startswith(gap, at) and line.startswith(item.raw, end)):
+                break
+            at = end + len(item.raw)
+        return at - start
+
+    def restore(self) -> None:
+        """Make the line anew, as far as it is the array."""
+        if not self.line and self.ends:
+            self.line, self.at = self.array.raw, 0
 
     def place(self, item: Span) -> int | None:
         if not self.places:
@@ -82,11 +104,18 @@ class LineWalker:
 
     _values: dict[str, Span] = field(default_factory=dict)
     _arrays: dict[str, list[_Known]] = field(default_factory=dict)
-    _items: dict[bytes, Span] = field(default_factory=dict)
-    _short: dict[bytes, bytes] = field(default_factory=dict)
+    _items: Recent[bytes, Span] = field(default_factory=Recent)
+    _short: Recent[bytes, bytes] = field(default_factory=Recent)
+    _expected: Recent[bytes, bytes] = field(default_factory=Recent)
+    _requests: int = 0
+
+    def expect(self, raw: bytes) -> None:
+        """A value that may come as an item of an array: its bytes will be kept once."""
+        self._expected.keep(raw, raw)
 
     def walk(self, line: bytes) -> ObjectSpan:
         """The object a line holds. Raises BadJson."""
+        self._request()
         at = skip(line, 0)
         if line[at : at + 1] != b"{":
             decode_at(line, at)
@@ -99,6 +128,7 @@ class LineWalker:
 
     def array(self, text: bytes, name: str) -> ArraySpan:
         """The array a text holds, shared with earlier ones of that name. Raises BadJson."""
+        self._request()
         at = skip(text, 0)
         if text[at : at + 1] != b"[":
             decode_at(text, at)
@@ -108,9 +138,18 @@ class LineWalker:
             raise BadJson(f"something follows the array at byte {end + 1}")
         return found
 
+    def _request(self) -> None:
+        self._requests += 1
+        self._items.request()
+        self._short.request()
+        self._expected.request()
+
     def _shorten(self, piece: bytes) -> bytes:
-        """The same bytes; of short ones, which recur in every line, always the same object."""
-        return piece if len(piece) > _SHORT_BYTES else self._short.setdefault(piece, piece)
+        """The same bytes; of short ones, which recur in every line, the same object."""
+        if len(piece) > _SHORT_BYTES:
+            return piece
+        known = self._short.get(piece)
+        return self._short.keep(piece, piece) if known is None else known
 
     def _object(self, line: bytes, start: int, path: str) -> tuple[ObjectSpan, int]:
         found = ObjectSpan()
@@ -200,12 +239,12 @@ class LineWalker:
         """The known array that shares the longest beginning with the one that starts here."""
         best, longest = _Known(b"", 0, ArraySpan([], []), []), 0
         for known in self._arrays.get(path, ()):
-            most = known.ends[-1] if known.ends else 0
-            if most <= longest:
+            if (known.ends[-1] if known.ends else 0) <= longest:
                 continue
-            same = common_bytes(known.line, known.at, line, start, most)
+            same = known.common(line, start)
             if same > longest:
                 best, longest = known, same
+        best.restore()
         return best
 
     def _remember(self, path: str, before: _Known, now: _Known, common: int) -> None:
@@ -213,18 +252,24 @@ class LineWalker:
         kept = self._arrays.setdefault(path, [])
         if before in kept and 2 * common >= len(before.ends):
             kept.remove(before)
+        now.request = self._requests
         kept.insert(0, now)
-        while len(kept) > 1 and (
-            len(kept) > _KNOWN_ARRAYS or sum(len(known.line) for known in kept) > _KNOWN_BYTES
-        ):
+        del kept[_KNOWN_ARRAYS:]
+        while now.request - kept[-1].request > REMEMBERED_REQUESTS:
             del kept[-1]
+        held = 0
+        for known in kept:
+            held += len(known.line)
+            if held > _LINE_BYTES and known is not now:
+                known.line = b""
 
     def _item(self, line: bytes, at: int) -> tuple[Span, int]:
         value, end = decode_at(line, at)
         raw = line[at:end]
         span = self._items.get(raw)
         if span is None:
-            span = self._items[raw] = Span(raw, value)
+            raw = self._expected.get(raw) or raw
+            span = self._items.keep(raw, Span(raw, value))
         return span, end
 
 

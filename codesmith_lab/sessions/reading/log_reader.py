@@ -131,6 +131,9 @@ class LogReader:
             self._leave(call.line, str(error), file)
             return
         self._kinds[kind] += 1
+        for block in request.output or ():
+            # Agents put the response as it came into the next request.
+            self._walker.expect(block.raw)
         self._responses.add(request, self._files, call.merge)
 
     def _flush(self) -> None:

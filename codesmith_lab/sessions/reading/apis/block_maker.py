@@ -13,6 +13,7 @@ from codesmith_lab.prompt.blocks import Block, BlockKind, Zone
 from codesmith_lab.sessions.reading.apis.drafts import Draft, Part, Reading, label
 from codesmith_lab.sessions.reading.json_spans import Span
 from codesmith_lab.sessions.reading.lines import ArraySpan, Member
+from codesmith_lab.sessions.reading.recent import Recent
 from codesmith_lab.sessions.reading.system_text import split_sections
 
 __all__ = ["BlockMaker"]
@@ -20,21 +21,23 @@ __all__ = ["BlockMaker"]
 
 @dataclass(slots=True)
 class BlockMaker:
-    """Makes blocks and keeps them: what repeats in a log is made once.
+    """Makes blocks and keeps those of the last requests: what repeats in a log is made once."""
 
-    Drafts are kept by span, so spans must stay alive as long as the maker does; its keys see to it.
-    """
+    _drafts: Recent[tuple[Span, str], Draft] = field(default_factory=Recent)
+    _blocks: Recent[tuple[Any, ...], tuple[Block, ...]] = field(default_factory=Recent)
+    _derived: Recent[tuple[Draft, str], Draft] = field(default_factory=Recent)
+    _texts: Recent[str, str] = field(default_factory=Recent)
 
-    _drafts: dict[tuple[Span, str], Draft] = field(default_factory=dict)
-    _blocks: dict[tuple[Any, ...], tuple[Block, ...]] = field(default_factory=dict)
-    _derived: dict[tuple[Draft, str], Draft] = field(default_factory=dict)
-    _texts: dict[str, str] = field(default_factory=dict)
+    def request(self) -> None:
+        """Another request begins."""
+        for known in (self._drafts, self._blocks, self._derived, self._texts):
+            known.request()
 
     def draft(self, span: Span, use: str, read: Callable[[Span], Draft]) -> Draft:
         """What a span says when read for `use`; read once."""
         known = self._drafts.get((span, use))
         if known is None:
-            known = self._drafts[(span, use)] = read(span).finish()
+            known = self._drafts.keep((span, use), read(span).finish())
             span.drop()
         return known
 
@@ -42,7 +45,7 @@ class BlockMaker:
         """Another form of a draft; made once."""
         known = self._derived.get((draft, use))
         if known is None:
-            known = self._derived[(draft, use)] = make().finish()
+            known = self._derived.keep((draft, use), make().finish())
         return known
 
     def message(
@@ -55,29 +58,38 @@ class BlockMaker:
             parts = draft.parts
             kind: BlockKind = "message" if len(parts) == 1 else "part"
             last = len(parts) - 1
-            known = self._blocks[key] = tuple(
-                Block(
-                    zone,
-                    kind,
-                    draft.role,
-                    label(f"tool {names[i]}") if names and names[i] else part.name,
-                    part.text,
-                    part.raw,
-                    index,
-                    i == 0,
-                    i == last,
-                    part.calls,
+            blocks = []
+            for i, part in enumerate(parts):
+                # A response stands again in the history of the next request.
+                part.text = self._text(part.text)
+                name = label(f"tool {names[i]}") if names and names[i] else part.name
+                blocks.append(
+                    Block(
+                        zone,
+                        kind,
+                        draft.role,
+                        name,
+                        part.text,
+                        part.raw,
+                        index,
+                        i == 0,
+                        i == last,
+                        part.calls,
+                    )
                 )
-                for i, part in enumerate(parts)
-            )
+            known = self._blocks.keep(key, tuple(blocks))
         return known
 
     def tool(self, draft: Draft) -> tuple[Block, ...]:
         """The block of a tool definition; several where one entry defines several."""
         known = self._blocks.get((draft,))
         if known is None:
-            known = self._blocks[(draft,)] = tuple(
-                Block("pinned", "tool", "", part.name, part.text, part.raw) for part in draft.parts
+            known = self._blocks.keep(
+                (draft,),
+                tuple(
+                    Block("pinned", "tool", "", part.name, part.text, part.raw)
+                    for part in draft.parts
+                ),
             )
         return known
 
@@ -102,9 +114,8 @@ class BlockMaker:
         key = ("system", *prompts)
         known = self._blocks.get(key)
         if known is None:
-            known = self._blocks[key] = _distinct(
-                [block for draft, index in prompts for block in self._sections(draft, index)]
-            )
+            blocks = [block for draft, index in prompts for block in self._sections(draft, index)]
+            known = self._blocks.keep(key, _distinct(blocks))
         start = len(reading.blocks)
         reading.blocks += known
         for draft, _index in prompts:
@@ -141,14 +152,19 @@ class BlockMaker:
         key = ("text", part.text)
         known = self._blocks.get(key)
         if known is None:
-            known = self._blocks[key] = tuple(
+            found = tuple(
                 Block("pinned", "section", "", meta.id, self._text(text), b"", section=meta)
                 for meta, text in split_sections(part.text)
-            ) or (Block("pinned", "section", "", "system", "", b""),)
+            )
+            known = self._blocks.keep(
+                key, found or (Block("pinned", "section", "", "system", "", b""),)
+            )
         return known
 
     def _text(self, text: str) -> str:
-        return self._texts.setdefault(text, text)
+        """An equal text that was seen lately, or this one from now on."""
+        known = self._texts.get(text)
+        return self._texts.keep(text, text) if known is None else known
 
 
 def _distinct(blocks: list[Block]) -> tuple[Block, ...]:

@@ -10,6 +10,7 @@ from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.sessions.reading.apis.block_maker import BlockMaker
 from codesmith_lab.sessions.reading.apis.drafts import Draft, Reading
 from codesmith_lab.sessions.reading.json_spans import Span
+from codesmith_lab.sessions.reading.recent import REMEMBERED_REQUESTS
 from codesmith_lab.sessions.reading.shared import Shared
 
 __all__ = ["Histories", "History"]
@@ -34,6 +35,7 @@ class History:
     _calls: dict[str, str] = field(default_factory=dict)
     _special: list[int] = field(default_factory=list)
     _view: Shared[Block] = field(default_factory=Shared)
+    last_request: int = 0
 
     @property
     def length(self) -> int:
@@ -115,9 +117,11 @@ class Histories:
         self._maker = maker
         self._read = read
         self._known: list[History] = []
+        self._requests = 0
 
     def extend(self, reading: Reading, items: Sequence[Span], start: int) -> None:
         """Append the blocks of the messages, taken over from the history they go on from."""
+        self._maker.request()
         shared = [known.shared_with(items, start) for known in self._known]
         most = max(shared, default=0)
         near = self._known[shared.index(most)] if most else None
@@ -129,4 +133,8 @@ class Histories:
         else:
             history = History(self._maker, self._read)
         self._known.insert(0, history)
+        self._requests += 1
+        history.last_request = self._requests
+        while self._requests - self._known[-1].last_request > REMEMBERED_REQUESTS:
+            del self._known[-1]
         history.extend(reading, items, start)
