@@ -138,9 +138,9 @@ def _is_looked_up(pieces: int, plan: CachePlan, rule: CacheRule) -> bool:
     numbers = plan.block_numbers
     if numbers is None or not pieces:
         return False
-    here = int(numbers[pieces - 1])
+    here = numbers[pieces - 1]
     return any(
-        point.pieces >= pieces and int(numbers[point.pieces - 1]) - here <= rule.lookback_blocks
+        point.pieces >= pieces and numbers[point.pieces - 1] - here <= rule.lookback_blocks
         for point in plan.breakpoints
     )
 

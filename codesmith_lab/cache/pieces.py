@@ -18,7 +18,7 @@ import numpy.typing as npt
 from codesmith_lab.prompt.blocks import Block
 from codesmith_lab.prompt.chat_format import ChatFormat, Frame, reading_order
 
-__all__ = ["Piece", "PieceTable", "Prompt", "common_length"]
+__all__ = ["BlockNumbers", "Piece", "PieceTable", "Prompt", "common_length"]
 
 IntArray = npt.NDArray[np.int32]
 LongArray = npt.NDArray[np.int64]
@@ -133,6 +133,23 @@ class Prompt:
         return int(self.ends[pieces - 1]) if pieces else 0
 
 
+class BlockNumbers:
+    """Running number of content blocks behind each piece of a prompt, from 0 on.
+
+    A tool call is one; the sections of one system text are one together. Counted when somebody
+    asks: kept for every request they would fill the memory.
+    """
+
+    __slots__ = ("_prompt", "_table")
+
+    def __init__(self, table: PieceTable, prompt: Prompt) -> None:
+        self._table = table
+        self._prompt = prompt
+
+    def __getitem__(self, piece: int) -> int:
+        return int(self._table.count_blocks(self._prompt)[piece])
+
+
 class PieceTable:
     """Interns framed blocks of one chat format under one tokenizer.
 
@@ -170,6 +187,7 @@ class PieceTable:
         self._flags = np.zeros(64, np.uint8)
         self._weights = np.zeros(64, np.int64)
         self._cut: dict[int, int] = {}
+        self._counted: tuple[Prompt, LongArray] | None = None
         self._keys: OrderedDict[int, bytes] = OrderedDict()
         self._key_bytes = 0
         self._keeps_keys = False
@@ -261,6 +279,14 @@ class PieceTable:
         """Tokens of the marks that open the reply."""
         return self.pieces[self._reply].tokens
 
+    def forget_blocks(self) -> None:
+        """Drop what finds a block's piece by the block itself; its text finds it as well.
+
+        It makes laying out a whole session quick. Behind that it is only large.
+        """
+        self._by_block = {}
+        self._alive = []
+
     def number_of(self, block: Block, opens: bool) -> int:
         """The piece of a block that is no tool; `opens`: it stands first in the prompt."""
         return self._number(block, False, opens)
@@ -333,16 +359,16 @@ class PieceTable:
         ends = np.flatnonzero(self._flags[prompt.pieces] & _TURN_END) + 1
         return [int(n) for n in (ends if most is None else ends[-most:])]
 
-    def block_numbers(self, prompt: Prompt) -> IntArray:
-        """Running number of content blocks behind each piece.
-
-        A tool call is one; the sections of one system text are one together.
-        """
+    def count_blocks(self, prompt: Prompt) -> LongArray:
+        """What `BlockNumbers` of a prompt says, for all pieces."""
+        if self._counted is not None and self._counted[0] is prompt:
+            return self._counted[1]
         weights = self._weights[prompt.pieces]
-        for i, (block, following) in enumerate(pairwise(prompt.blocks[: prompt.pinned_pieces])):
+        for i, (block, following) in enumerate(pairwise(prompt.pinned_blocks)):
             if block.kind == following.kind == "section" and block.raw == following.raw:
                 weights[i] = 0
-        return np.cumsum(weights, dtype=np.int32)
+        self._counted = (prompt, np.cumsum(weights))
+        return self._counted[1]
 
     def __getitem__(self, number: int) -> Piece:
         return self.pieces[number]

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from codesmith_lab.cache.match import IntArray
-from codesmith_lab.cache.pieces import PieceTable, Prompt
+from codesmith_lab.cache.pieces import BlockNumbers, PieceTable, Prompt
 from codesmith_lab.cache.rules import CacheRule, setting_at
 from codesmith_lab.prompt.blocks import Block
 
@@ -49,7 +48,7 @@ class CachePlan:
     salts: tuple[tuple[int, str], ...] = ()
     breakpoints: tuple[Breakpoint, ...] = ()
     lookups: frozenset[int] | None = None
-    block_numbers: IntArray | None = None
+    block_numbers: BlockNumbers | None = None
     off: bool = False
     refused: str = ""
 
@@ -250,7 +249,7 @@ def _with_breakpoints(
         plan,
         breakpoints=tuple(points),
         lookups=lookups,
-        block_numbers=table.block_numbers(prompt),
+        block_numbers=BlockNumbers(table, prompt),
     )
 
 

@@ -99,8 +99,10 @@ class TurnRunner:
         self._outputs: list[npt.NDArray[np.int32]] = [
             self.table.output_numbers(r.output or ()) for r in requests
         ]
+        self.table.forget_blocks()
         self._output_tokens = [self._count_output(r, i) for i, r in enumerate(requests)]
         self._plans: dict[int, tuple[CacheRule, str, CachePlan]] = {}
+        self._shared: dict[Any, Any] = {}
         self._output_ends = [self._output_size(i) for i in range(len(requests))]
         self._base_rates: dict[int, Rates | None] = {}
         # The session as recorded, once it was played, and how many pieces there were by then.
@@ -347,6 +349,9 @@ class TurnRunner:
         )
         if request.status is not None and request.status >= 400:
             plan = replace(plan, refused=f"HTTP {request.status}, as the log says")
+        if plan.block_numbers is None:
+            plan = self._shared.setdefault(plan, plan)
+        scope = self._shared.setdefault(scope, scope)
         found = (rule, scope, plan)
         if blocks is None and as_recorded:
             self._plans[request.index] = found

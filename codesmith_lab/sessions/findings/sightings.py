@@ -365,7 +365,7 @@ def _why_unmarked(turn: Turn, parent: Turn, rule: CacheRule) -> tuple[str, str]:
     within = [at for at in written if at <= common and int(ends[at - 1]) > hit]
     if within and turn.plan.breakpoints and numbers is not None and rule.lookback_blocks:
         after = [point.pieces for point in turn.plan.breakpoints if point.pieces >= within[-1]]
-        back = int(numbers[after[0] - 1] - numbers[within[-1] - 1]) if after else 0
+        back = numbers[after[0] - 1] - numbers[within[-1] - 1] if after else 0
         if back > rule.lookback_blocks:
             return "lookback_exceeded", (
                 f"it lies {back} blocks back, and a breakpoint looks back {rule.lookback_blocks}"

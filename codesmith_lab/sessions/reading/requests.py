@@ -61,6 +61,8 @@ class Requests:
 
     def __init__(self) -> None:
         self._readers: dict[str, Reader] = {}
+        self._settings: tuple[str, dict[str, Any]] = ("", {})
+        self._scope = Scope()
 
     def read(self, call: Call, api: str, file: str) -> LoggedRequest:
         """The request of a call. Raises BadJson where its body is none."""
@@ -72,6 +74,13 @@ class Requests:
             usage = replace(usage, cost_usd=cost)
         flags = [*call.flags, *(usage.flags if usage else ())]
         model = parts.model or call.model or _named_model(call)
+        scope = _scope(call, model, parts.settings)
+        # Requests in a row mostly have the same fields; written out, for 1 equals True.
+        written = repr(parts.settings)
+        if written != self._settings[0]:
+            self._settings = (written, parts.settings)
+        if scope != self._scope:
+            self._scope = scope
         return LoggedRequest(
             0,
             call.line,
@@ -79,14 +88,14 @@ class Requests:
             call.time,
             call.body.keep() if call.body is not None else b"",  # type: ignore[arg-type]
             parts.blocks,
-            parts.settings,
+            self._settings[1],
             parts.output,
             usage,
             _rebuild(call, notes),
             tuple(dict.fromkeys(map(_plain_text, notes))),
             api if parts.content != "none" else "",
             parts.content,
-            _scope(call, model, parts.settings),
+            self._scope,
             call.response_id or _response_id(call),
             call.status,
             tuple(dict.fromkeys(flags)),
