@@ -73,17 +73,11 @@ class _Lines:
         if not piece:
             return None
         self.number += 1
-        # A long line is put together in one place and never copied.
-        line = BytesIO()
-        size = line.write(piece)
-        while piece and not piece.endswith(b"\n") and size <= MAX_SKIPPED_BYTES:
-            piece = self._piece()
-            size += len(piece)
-            if size <= cutting.MAX_RECORD_BYTES + 2:
-                line.write(piece)
-            else:
-                line.truncate(0)
-        bare = self._bare(line)
+        if piece.endswith(b"\n"):
+            size, bare = len(piece), piece.rstrip(b"\r\n")
+            self.ending = piece[len(bare) :]
+        else:
+            size, bare = self._long(piece)
         if size > cutting.MAX_RECORD_BYTES + 2 or len(bare) > cutting.MAX_RECORD_BYTES:
             self._report(self.number, too_long())
             if size > MAX_SKIPPED_BYTES:
@@ -99,6 +93,19 @@ class _Lines:
             self._report(self.number, "blank lines without an end; the rest was not read")
             self._stream, self._blank = BytesIO(), 0
         return b""
+
+    def _long(self, piece: bytes) -> tuple[int, bytes]:
+        """Size and bytes of a line of several pieces: put together in one place, never copied."""
+        line = BytesIO()
+        size = line.write(piece)
+        while piece and not piece.endswith(b"\n") and size <= MAX_SKIPPED_BYTES:
+            piece = self._piece()
+            size += len(piece)
+            if size <= cutting.MAX_RECORD_BYTES + 2:
+                line.write(piece)
+            else:
+                line.truncate(0)
+        return size, self._bare(line)
 
     def _bare(self, line: BytesIO) -> bytes:
         """The line without its end."""

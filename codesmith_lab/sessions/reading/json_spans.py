@@ -19,6 +19,7 @@ MAX_DEPTH = 200
 
 _FIRST_WINDOW_BYTES = 2048
 _SPACE = re.compile(rb"[ \t\n\r]*")
+_KEY = re.compile(rb'"([ !#-\[\]-~]{0,64})"[ \t\n\r]*:[ \t\n\r]*')
 # A text that the window cuts ends with the window.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
@@ -168,6 +169,9 @@ def key_at(line: bytes, at: int) -> tuple[str, int]:
     """The key at byte `at`, and where its value starts."""
     if line[at : at + 1] != b'"':
         raise expected(line, at, "a key in double quotes")
+    plain_key = _KEY.match(line, at)
+    if plain_key:
+        return plain_key[1].decode("ascii"), plain_key.end()
     key, at = decode_at(line, at)
     at = skip(line, at)
     if line[at : at + 1] != b":":

@@ -6,7 +6,7 @@ import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from codesmith_lab.errors import InputError
 from codesmith_lab.sessions.reading.apis import READERS
@@ -108,4 +108,5 @@ def _add(reader: LogReader, path: Path, shown: str, several: bool) -> None:
 
 
 def _open(path: Path) -> BinaryIO:
-    return path.open("rb", buffering=1 << 20)
+    # What reads it keeps a buffer of its own.
+    return cast(BinaryIO, path.open("rb", buffering=0))

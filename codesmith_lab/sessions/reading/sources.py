@@ -153,6 +153,8 @@ def unpacked(stream: BinaryIO, path: str) -> Guarded:
     Raises InputError for another packing, and for Zstandard without the package to read it.
     """
     head = stream.read(6)
+    while head and len(head) < 6 and (more := stream.read(6 - len(head))):
+        head += more
     for start, kind in _OTHER.items():
         if head.startswith(start):
             raise InputError(f"this is compressed ({kind}); unpack it first", path)

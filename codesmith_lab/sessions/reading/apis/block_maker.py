@@ -27,10 +27,13 @@ class BlockMaker:
     _blocks: Recent[tuple[Any, ...], tuple[Block, ...]] = field(default_factory=Recent)
     _derived: Recent[tuple[Draft, str], Draft] = field(default_factory=Recent)
     _texts: Recent[str, str] = field(default_factory=Recent)
+    _catalogs: Recent[ArraySpan, list[tuple[Draft, tuple[Block, ...]]]] = field(
+        default_factory=Recent
+    )
 
     def request(self) -> None:
         """Another request begins."""
-        for known in (self._drafts, self._blocks, self._derived, self._texts):
+        for known in (self._drafts, self._blocks, self._derived, self._texts, self._catalogs):
             known.request()
 
     def draft(self, span: Span, use: str, read: Callable[[Span], Draft]) -> Draft:
@@ -98,9 +101,12 @@ class BlockMaker:
     ) -> None:
         """Append the tools of a body; what is no list is a setting."""
         if isinstance(member, ArraySpan):
-            for item in member.items:
-                draft = self.draft(item, "tool", read)
-                reading.add(draft, self.tool(draft))
+            known = self._catalogs.get(member)
+            if known is None:
+                drafts = [self.draft(item, "tool", read) for item in member.items]
+                known = self._catalogs.keep(member, [(d, self.tool(d)) for d in drafts])
+            for draft, blocks in known:
+                reading.add(draft, blocks)
         elif isinstance(member, Span) and member.value is not None:
             reading.notes.append(f"{key} is not a list and was read as a setting")
             reading.ignored[key] = member.value

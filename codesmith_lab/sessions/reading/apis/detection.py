@@ -45,15 +45,13 @@ def api_of(members: Mapping[str, Member], response: Any, usage: Any) -> str:
     near = messages.items if isinstance(messages, ArraySpan) else []
     if len(near) > 2 * _LOOK_MESSAGES:
         near = near[:_LOOK_MESSAGES] + near[-_LOOK_MESSAGES:]
-    looks = [_look(item) for item in near]
+    looks = [seen if type(seen := item.seen) is _Look else _look(item) for item in near]
     if any(key in members for key in _CONVERSE_FIELDS) or any(look.converse for look in looks):
         return "bedrock-converse"
     score = _fields(members) + _response(response, usage)
     tools = members.get("tools")
     for item in tools.items[:1] if isinstance(tools, ArraySpan) else ():
-        if isinstance(item.value, dict):
-            score += "input_schema" in item.value
-            score -= isinstance(item.value.get("function"), dict)
+        score += _tool_sign(item)
     score -= "functions" in members
     signs = [look.sign for look in looks]
     score += max([0, *signs]) + min([0, *signs])
@@ -87,6 +85,17 @@ def _look(span: Span) -> _Look:
             marked,
         )
     seen: _Look = span.seen
+    return seen
+
+
+def _tool_sign(span: Span) -> int:
+    """Positive for a tool as Anthropic defines it, negative for one of OpenAI's chat."""
+    if not isinstance(span.seen, int):
+        tool, sign = span.value, 0
+        if isinstance(tool, dict):
+            sign = ("input_schema" in tool) - isinstance(tool.get("function"), dict)
+        span.seen = sign
+    seen: int = span.seen
     return seen
 
 

@@ -103,7 +103,9 @@ class Reading:
         start = len(self.blocks)
         self.blocks += blocks
         self.notes += draft.notes
-        self.markers += ((start + i, p.marker) for i, p in enumerate(draft.parts) if p.marker)
+        for i, part in enumerate(draft.parts):
+            if part.marker:
+                self.markers.append((start + i, part.marker))
 
 
 def label(name: Any) -> str:
