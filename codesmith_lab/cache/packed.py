@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -124,65 +125,84 @@ def _edges(numbers: IntArray) -> list[int]:
 
 
 class PackedPrompt(Prompt):
-    """A prompt of shared parts; see `Packer`."""
+    """A prompt of shared parts; see `Packer`. What is put together of them is dropped again."""
 
-    __slots__ = ("_made", "_packer", "_pinned", "_size", "_total", "parts")
+    __slots__ = ("_arrays", "_made", "_packer", "_pinned", "_size", "_tokens", "_total", "parts")
 
     parts: tuple[_Part, ...]
     _packer: Packer
-    _made: Prompt | None
+    _made: tuple[Block, ...] | None
+    _arrays: tuple[IntArray, LongArray] | None
+    _tokens: LongArray | None
     _total: int
     _size: int
     _pinned: int
 
     def __init__(self, packer: Packer, parts: tuple[_Part, ...], prompt: Prompt) -> None:
         # The base class is frozen; this one fills itself on demand.
-        put = object.__setattr__
-        put(self, "parts", parts)
-        put(self, "_packer", packer)
-        put(self, "_made", prompt)
-        put(self, "_total", prompt.total_tokens)
-        put(self, "_size", prompt.size)
-        put(self, "_pinned", prompt.pinned_pieces)
+        self._put("parts", parts)
+        self._put("_packer", packer)
+        self._put("_made", prompt.blocks)
+        self._put("_arrays", (prompt.pieces, prompt.ends))
+        self._put("_tokens", prompt.tokens)
+        self._put("_total", prompt.total_tokens)
+        self._put("_size", prompt.size)
+        self._put("_pinned", prompt.pinned_pieces)
+
+    def _put(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
     def drop(self) -> None:
-        """Let go of the arrays; they are made again when somebody looks at them."""
-        object.__setattr__(self, "_made", None)
+        """Let go of what was put together; it is made again when somebody looks at it."""
+        self._put("_made", None)
+        self._put("_arrays", None)
+        self._put("_tokens", None)
 
-    def _whole(self) -> Prompt:
-        made = self._made
-        if made is None:
-            blocks: list[Block] = []
-            for part in self.parts:
-                blocks += part.blocks
-            pieces = np.concatenate([part.pieces for part in self.parts])
-            totals = np.cumsum([0, *(part.total_tokens for part in self.parts[:-1])])
-            starts = np.repeat(totals, [part.size for part in self.parts])
-            ends = np.concatenate([part.ends for part in self.parts]) + starts
-            made = Prompt(tuple(blocks), pieces, np.diff(ends, prepend=0), ends)
-            object.__setattr__(self, "_made", made)
-            self._packer.hold(self)
-        return made
+    def _both(self) -> tuple[IntArray, LongArray]:
+        """Piece numbers and the running sum of their tokens."""
+        arrays = self._arrays
+        if arrays is None:
+            parts = self.parts
+            numbers = b"".join([part.rows[: 4 * part.size] for part in parts])
+            sums = b"".join([part.rows[4 * part.size : 8 * part.size] for part in parts])
+            totals = np.array([0, *(part.total_tokens for part in parts[:-1])]).cumsum()
+            starts = totals.repeat([part.size for part in parts])
+            arrays = np.frombuffer(numbers, np.int32), np.frombuffer(sums, np.int32) + starts
+            self._put("_arrays", arrays)
+            if self._made is None:
+                self._packer.hold(self)
+        return arrays
 
     @property
     def blocks(self) -> tuple[Block, ...]:
         """In prompt order."""
-        return self._whole().blocks
+        made = self._made
+        if made is None:
+            made = tuple(chain.from_iterable([part.blocks for part in self.parts]))
+            self._put("_made", made)
+            if self._arrays is None:
+                self._packer.hold(self)
+        return made
 
     @property
     def pieces(self) -> IntArray:
         """Piece numbers, the reply's marks last."""
-        return self._whole().pieces
+        return self._both()[0]
 
     @property
     def tokens(self) -> LongArray:
         """Tokens of each piece in its place."""
-        return self._whole().tokens
+        tokens = self._tokens
+        if tokens is None:
+            tokens = self._both()[1].copy()
+            tokens[1:] -= tokens[:-1].copy()
+            self._put("_tokens", tokens)
+        return tokens
 
     @property
     def ends(self) -> LongArray:
         """Running sum of the tokens."""
-        return self._whole().ends
+        return self._both()[1]
 
     @property
     def size(self) -> int:
@@ -202,7 +222,7 @@ class PackedPrompt(Prompt):
     def block_at(self, at: int) -> Block:
         """The block in place `at`, 0 <= at < size - 1."""
         if self._made is not None:
-            return self._made.blocks[at]
+            return self._made[at]
         for part in self.parts:
             if at < part.size:
                 return part.blocks[at]
@@ -211,18 +231,31 @@ class PackedPrompt(Prompt):
 
     def numbers(self, low: int, high: int) -> IntArray:
         """Pieces `low` to `high` (exclusive)."""
-        if self._made is not None:
-            return self._made.pieces[low:high]
+        if self._arrays is not None:
+            return self._arrays[0][low:high]
         found = [part.pieces[a:b] for part, a, b in self._between(low, high)]
         return found[0] if len(found) == 1 else np.concatenate([_NONE, *found])
 
     @property
     def pinned_blocks(self) -> tuple[Block, ...]:
         """Tools and system prompt, in prompt order."""
-        blocks: list[Block] = []
-        for part, low, high in self._between(0, self._pinned):
-            blocks += part.blocks[low:high]
-        return tuple(blocks)
+        return self.blocks_between(0, self._pinned)
+
+    def blocks_between(self, low: int, high: int) -> tuple[Block, ...]:
+        """Blocks `low` to `high` (exclusive)."""
+        if self._made is not None:
+            return self._made[low:high]
+        parts = self._between(low, high)
+        return tuple(chain.from_iterable([part.blocks[a:b] for part, a, b in parts]))
+
+    def same_start(self, other: Prompt) -> int:
+        """Pieces of the parts that both begin with: at least so many blocks are the same."""
+        same = 0
+        for mine, theirs in zip(self.parts, getattr(other, "parts", ()), strict=False):
+            if mine is not theirs:
+                break
+            same += mine.size
+        return same
 
     def _between(self, low: int, high: int) -> Iterator[tuple[_Part, int, int]]:
         """The parts that pieces `low` to `high` lie in, and where in them."""
@@ -237,8 +270,8 @@ class PackedPrompt(Prompt):
 
     def tokens_before(self, pieces: int) -> int:
         """Tokens of the first `pieces` pieces."""
-        if self._made is not None:
-            return self._made.tokens_before(pieces)
+        if self._arrays is not None:
+            return int(self._arrays[1][pieces - 1]) if pieces else 0
         if 2 * pieces > self._size:
             tokens, end = self._total, self._size
             for part in reversed(self.parts):

@@ -115,6 +115,14 @@ class Prompt:
             len(self.blocks),
         )
 
+    def blocks_between(self, low: int, high: int) -> tuple[Block, ...]:
+        """Blocks `low` to `high` (exclusive)."""
+        return self.blocks[low:high]
+
+    def same_start(self, other: Prompt) -> int:
+        """A number of blocks that both are known to begin with, found without comparing."""
+        return len(self.blocks) if other is self else 0
+
     @property
     def pinned_blocks(self) -> tuple[Block, ...]:
         """Tools and system prompt, in prompt order."""

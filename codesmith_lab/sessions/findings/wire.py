@@ -66,13 +66,15 @@ def find_wire(turn: Turn, requests: Sequence[Request]) -> WireDifference | None:
         return None
     if not requests[turn.index].has_body or not requests[turn.parent].has_body:
         return None
-    mine, theirs = turn.prompt.blocks, parent.blocks
     at = turn.causes.break_piece
-    end = min(len(mine), len(theirs)) if at is None else at
+    end = min(turn.prompt.size, parent.size) - 1 if at is None else at
     # Requests share their blocks, so that few are left to look at.
-    others = bytes(map(is_not, mine[:end], theirs[:end]))
+    start = min(turn.prompt.same_start(parent), end)
+    between = (prompt.blocks_between(start, end) for prompt in (turn.prompt, parent))
+    others = bytes(start) + bytes(map(is_not, *between))
     i = others.find(1)
     while i >= 0:
+        mine, theirs = turn.prompt.blocks, parent.blocks
         if mine[i].raw != theirs[i].raw and _alike(mine, theirs, i, end):
             found = _difference(turn, theirs[i], i, requests[turn.index])
             if found is not None:
