@@ -213,14 +213,16 @@ def _apply(
     for i, block in enumerate(blocks):
         if block.kind == "section" and block.name == edit.name:
             key = (id(block), edit)
-            if key not in memo:
+            known = memo.get(key)
+            if known is None:
                 if isinstance(edit, TextEdit):
-                    memo[key] = _with_text(block, edit)
+                    known = _with_text(block, edit)
                 else:
-                    memo[key] = _with_stability(block, edit)
+                    known = _with_stability(block, edit)
+                memo[key] = known
                 # Keeps the id taken for as long as the memo lives.
                 memo[(key, "kept")] = block
-            return SwappedBlocks.over(blocks, i, memo[key])
+            return SwappedBlocks.over(blocks, i, known)
     return blocks
 
 
