@@ -96,3 +96,18 @@ def test_only_the_prompts_looked_at_last_hold_arrays() -> None:
     held = [p for p in packed if p._made is not None or p._arrays is not None]
     assert 1 <= len(held) <= 8
     assert packed[0].ends[-1] == packed[0].total_tokens
+
+
+def test_token_ids_that_were_let_go_come_back_the_same() -> None:
+    kept, table = _table(), _table()
+    kept.keep_keys()
+    texts = [f"{n} " + "x" * 60_000 for n in range(60)]
+    numbers = [table.number_of(_block(text), opens=False) for text in texts]
+    assert numbers == [kept.number_of(_block(text), opens=False) for text in texts]
+    assert len(table._keys) < 40 < len(kept._keys)
+    for number in [*numbers, table.without_last_token(numbers[0])]:
+        if number == numbers[-1] + 1:
+            assert kept.without_last_token(numbers[0]) == number
+            assert table.key(number) == table.key(numbers[0])[:-4]
+        assert table.key(number) == kept.key(number)
+        assert len(table.key(number)) == 4 * table[number].tokens
