@@ -14,6 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import codesmith_lab as lab
 from codesmith_lab.errors import InputError
 from codesmith_lab.sessions.reading import yaml_records
 from codesmith_lab.sessions.reading.json_spans import BadJson
@@ -129,3 +130,20 @@ def test_exchanges_that_are_no_calls_are_counted(tmp_path: Path, made: ModuleTyp
     assert [entry.reason for entry in session.skipped] == [
         "2 records are no call to a language model"
     ]
+
+
+@pytest.mark.parametrize("first", ["", "version: 1\n", "# a note\nrecorded: by hand\n"])
+def test_interactions_may_be_an_alias_of_a_list_elsewhere(first: str) -> None:
+    log = f"""{first}base: &all
+- request:
+    method: POST
+    uri: https://api.openai.com/v1/chat/completions
+    body: '{{"model":"gpt-5","messages":[{{"role":"user","content":"Go."}}]}}'
+  response:
+    status: {{code: 200}}
+    body: {{string: '{{"choices":[]}}'}}
+interactions: *all
+"""
+    session = lab.load_bytes(log.encode())
+    assert (session.format, len(session.requests)) == ("vcr", 1)
+    assert session.requests[0].blocks[0].text == "Go."

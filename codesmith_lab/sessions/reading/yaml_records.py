@@ -28,13 +28,16 @@ _HEAD: Final = re.compile(
     rb"(?:\s|#[^\n]*\n|%YAML[^\n]*\n|---[^\n]*\n)*"
     rb"(?:-\s|[\w\"']*interactions[\"']?:|version:|recorded_with:)"
 )
+_NAMED: Final = re.compile(rb"""^["']?(?:http_)?interactions["']?:""", re.MULTILINE)
 _LISTS: Final = ("interactions", "http_interactions")
 _BINARY: Final = ("!binary", "!!binary", "tag:yaml.org,2002:binary")
 
 
 def is_cassette(head: bytes) -> bool:
-    """Whether a file starts like a cassette in YAML."""
-    return bool(_HEAD.match(head))
+    """Whether a file starts like a cassette in YAML, or soon names its interactions."""
+    if _HEAD.match(head):
+        return True
+    return head.lstrip()[:1] not in (b"{", b"[") and bool(_NAMED.search(head))
 
 
 class _Counted:
@@ -119,6 +122,10 @@ class _Builder:
             )
         elif isinstance(frame.value, list):
             frame.value.append(value)
+        elif len(self.stack) == 1 and frame.key in _LISTS and isinstance(value, list):
+            # The whole list is an alias of one that stood elsewhere.
+            self.done += [(line, record) for record in value]
+            frame.key = None
         elif frame.key is None:
             frame.key = value if isinstance(value, str) else str(value)[:200]
         else:
