@@ -20,16 +20,13 @@ import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from codesmith_lab.billing.tokenizers_base import IdArray, OffsetArray, clean_text
 from codesmith_lab.billing.unicode_17 import has_unicode_17
 from codesmith_lab.errors import LabError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["DeepSeekTokenizer", "read_tokenizer_json"]
 
