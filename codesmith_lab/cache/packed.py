@@ -152,6 +152,10 @@ class PackedPrompt(Prompt):
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
+    def __reduce__(self) -> tuple[type[Prompt], tuple[object, ...]]:
+        # Copies stand alone.
+        return Prompt, (self.blocks, self.pieces, self.tokens, self.ends)
+
     def drop(self) -> None:
         """Let go of what was put together; it is made again when somebody looks at it."""
         self._put("_made", None)

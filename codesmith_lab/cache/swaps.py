@@ -70,6 +70,10 @@ class SwappedPrompt(Prompt):
     swap: Swap
     total: int
 
+    def __reduce__(self) -> tuple[type[Prompt], tuple[object, ...]]:
+        # Copies stand alone.
+        return Prompt, (self.blocks, self.pieces, self.tokens, self.ends)
+
     @property
     def blocks(self) -> tuple[Block, ...]:
         """In prompt order."""

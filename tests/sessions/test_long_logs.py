@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import json
+import pickle
 import tracemalloc
 from typing import Any
 
@@ -126,3 +128,18 @@ def test_blocks_of_a_request_are_a_sequence_like_any_other() -> None:
                 blocks[at]
         assert blocks != whole[:-1] and blocks != 5
         assert whole[0] in blocks and repr(blocks) == repr(whole)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_sessions_and_turns_can_be_copied(copied: Any) -> None:
+    session = lab.load_bytes(b"\n".join(agent_log_lines(6, 60)))
+    assert copied(session) == session
+    turn = lab.analyze(session).turns[-1]
+    again = copied(turn)
+    assert again.prompt.blocks == turn.prompt.blocks
+    assert again.prompt.ends.tolist() == turn.prompt.ends.tolist()
+    bench = lab.Workbench(session)
+    name = next(b.name for b in session.requests[0].blocks if b.kind == "section")
+    bench.edit_section(name, "Other words.")
+    edited = bench.report.turns[-1]
+    assert copied(edited).prompt.blocks == edited.prompt.blocks
