@@ -25,7 +25,7 @@ __all__ = ["PackedPrompt", "Packer"]
 _USUAL_PIECES = 32
 """A power of two: one piece in so many ends a part."""
 _MOST_PIECES = 256
-_FRESH_PROMPTS = 8
+_FRESH_PROMPTS = 16
 _NONE: IntArray = np.zeros(0, np.int32)
 
 
@@ -102,7 +102,7 @@ class Packer:
         return known
 
     def hold(self, prompt: PackedPrompt) -> None:
-        """Keep a prompt's arrays until others were looked at."""
+        """Keep what was just put together of a prompt until it was done for others."""
         self._fresh.append(prompt)
         while len(self._fresh) > _FRESH_PROMPTS:
             self._fresh.popleft().drop()
@@ -125,7 +125,10 @@ def _edges(numbers: IntArray) -> list[int]:
 
 
 class PackedPrompt(Prompt):
-    """A prompt of shared parts; see `Packer`. What is put together of them is dropped again."""
+    """A prompt of shared parts; see `Packer`.
+
+    What is put together of them may be dropped at any time, by another thread too.
+    """
 
     __slots__ = ("_arrays", "_made", "_packer", "_pinned", "_size", "_tokens", "_total", "parts")
 
@@ -173,8 +176,7 @@ class PackedPrompt(Prompt):
             starts = totals.repeat([part.size for part in parts])
             arrays = np.frombuffer(numbers, np.int32), np.frombuffer(sums, np.int32) + starts
             self._put("_arrays", arrays)
-            if self._made is None:
-                self._packer.hold(self)
+            self._packer.hold(self)
         return arrays
 
     @property
@@ -184,8 +186,7 @@ class PackedPrompt(Prompt):
         if made is None:
             made = tuple(chain.from_iterable([part.blocks for part in self.parts]))
             self._put("_made", made)
-            if self._arrays is None:
-                self._packer.hold(self)
+            self._packer.hold(self)
         return made
 
     @property
@@ -225,8 +226,9 @@ class PackedPrompt(Prompt):
 
     def block_at(self, at: int) -> Block:
         """The block in place `at`, 0 <= at < size - 1."""
-        if self._made is not None:
-            return self._made[at]
+        made = self._made
+        if made is not None:
+            return made[at]
         for part in self.parts:
             if at < part.size:
                 return part.blocks[at]
@@ -235,8 +237,9 @@ class PackedPrompt(Prompt):
 
     def numbers(self, low: int, high: int) -> IntArray:
         """Pieces `low` to `high` (exclusive)."""
-        if self._arrays is not None:
-            return self._arrays[0][low:high]
+        arrays = self._arrays
+        if arrays is not None:
+            return arrays[0][low:high]
         found = [part.pieces[a:b] for part, a, b in self._between(low, high)]
         return found[0] if len(found) == 1 else np.concatenate([_NONE, *found])
 
@@ -247,8 +250,9 @@ class PackedPrompt(Prompt):
 
     def blocks_between(self, low: int, high: int) -> tuple[Block, ...]:
         """Blocks `low` to `high` (exclusive)."""
-        if self._made is not None:
-            return self._made[low:high]
+        made = self._made
+        if made is not None:
+            return made[low:high]
         parts = self._between(low, high)
         return tuple(chain.from_iterable([part.blocks[a:b] for part, a, b in parts]))
 
@@ -274,8 +278,9 @@ class PackedPrompt(Prompt):
 
     def tokens_before(self, pieces: int) -> int:
         """Tokens of the first `pieces` pieces."""
-        if self._arrays is not None:
-            return int(self._arrays[1][pieces - 1]) if pieces else 0
+        arrays = self._arrays
+        if arrays is not None:
+            return int(arrays[1][pieces - 1]) if pieces else 0
         if 2 * pieces > self._size:
             tokens, end = self._total, self._size
             for part in reversed(self.parts):

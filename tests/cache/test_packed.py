@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,7 +98,7 @@ def test_only_the_prompts_looked_at_last_hold_arrays() -> None:
     for prompt in packed:
         assert len(prompt.blocks) == prompt.size - 1
     held = [p for p in packed if p._made is not None or p._arrays is not None]
-    assert 1 <= len(held) <= 8
+    assert 1 <= len(held) <= 16
     assert packed[0].ends[-1] == packed[0].total_tokens
 
 
@@ -111,3 +115,31 @@ def test_token_ids_that_were_let_go_come_back_the_same() -> None:
             assert table.key(number) == table.key(numbers[0])[:-4]
         assert table.key(number) == kept.key(number)
         assert len(table.key(number)) == 4 * table[number].tokens
+
+
+def test_threads_may_look_at_the_same_prompts() -> None:
+    layout = GrowingLayout(_table())
+    packed = [layout.prompt(MESSAGES[: 300 + n]) for n in range(40)]
+    wanted = [(p.total_tokens, p.blocks, p.ends.tolist()) for p in packed]
+    failures: list[object] = []
+
+    def look(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(1500):
+            n = rng.randrange(len(packed))
+            prompt, (total, blocks, ends) = packed[n], wanted[n]
+            at = rng.randrange(len(blocks))
+            found = (prompt.total_tokens, prompt.block_at(at), prompt.tokens_before(at + 1))
+            if found != (total, blocks[at], ends[at]) or prompt.blocks != blocks:
+                failures.append((n, at, found))
+            if int(prompt.ends[at] - prompt.tokens[at]) != (ends[at - 1] if at else 0):
+                failures.append((n, at))
+
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(look, range(4)))
+    finally:
+        sys.setswitchinterval(switch)
+    assert not failures
