@@ -76,6 +76,7 @@ class _Builder:
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
     open_anchors: set[str] = field(default_factory=set)
     done: list[tuple[int, Any]] = field(default_factory=list)
+    aliased: int = 0
 
     def start(self, value: dict[str, Any] | list[Any], anchor: str | None, line: int) -> None:
         """A mapping or sequence begins."""
@@ -117,13 +118,14 @@ class _Builder:
             frame.weight = 1
             self.done.append((line, value))
         elif frame.weight > MAX_ALIASED_VALUES:
-            raise BadJson(
-                f"its aliases stand for more than {MAX_ALIASED_VALUES:,} values by line {line}"
-            )
+            raise _too_many(line)
         elif isinstance(frame.value, list):
             frame.value.append(value)
         elif len(self.stack) == 1 and frame.key in _LISTS and isinstance(value, list):
             # The whole list is an alias of one that stood elsewhere.
+            self.aliased += weight
+            if self.aliased > MAX_ALIASED_VALUES:
+                raise _too_many(line)
             self.done += [(line, record) for record in value]
             frame.key = None
         elif frame.key is None:
@@ -131,6 +133,10 @@ class _Builder:
         else:
             frame.value[frame.key] = value
             frame.key = None
+
+
+def _too_many(line: int) -> BadJson:
+    return BadJson(f"its aliases stand for more than {MAX_ALIASED_VALUES:,} values by line {line}")
 
 
 def _too_deep() -> BadJson:
@@ -157,9 +163,13 @@ def read_interactions(stream: BinaryIO) -> Iterator[tuple[int, Any]]:
                 builder.end()
             elif isinstance(event, yaml.AliasEvent):
                 builder.alias(event.anchor or "", line)
-            while builder.done:
+            elif isinstance(event, yaml.DocumentStartEvent):
+                # A name holds within its document.
+                builder.anchors.clear()
+            if builder.done:
                 counted.since = 0
-                yield builder.done.pop(0)
+                done, builder.done = builder.done, []
+                yield from done
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = getattr(mark, "line", None)
