@@ -153,7 +153,7 @@ def test_a_list_named_again_and_again_is_limited(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(yaml_records, "MAX_ALIASED_VALUES", 1000)
     once = "version: 1\na: &a [" + "1," * 300 + "1]\n"
     again = once + "interactions: *a\n" * 5
-    with pytest.raises(BadJson, match="its aliases stand for more than 1,000 values by line 6"):
+    with pytest.raises(BadJson, match="its aliases stand for more than 1,000 values by line 5"):
         list(read_interactions(io.BytesIO(again.encode())))
     other = once + "interactions: *a\n---\ninteractions: *a\n"
     with pytest.raises(BadJson, match="the alias on line 5 names nothing"):

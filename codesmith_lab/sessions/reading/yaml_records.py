@@ -76,7 +76,6 @@ class _Builder:
     anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
     open_anchors: set[str] = field(default_factory=set)
     done: list[tuple[int, Any]] = field(default_factory=list)
-    aliased: int = 0
 
     def start(self, value: dict[str, Any] | list[Any], anchor: str | None, line: int) -> None:
         """A mapping or sequence begins."""
@@ -118,14 +117,13 @@ class _Builder:
             frame.weight = 1
             self.done.append((line, value))
         elif frame.weight > MAX_ALIASED_VALUES:
-            raise _too_many(line)
+            raise BadJson(
+                f"its aliases stand for more than {MAX_ALIASED_VALUES:,} values by line {line}"
+            )
         elif isinstance(frame.value, list):
             frame.value.append(value)
         elif len(self.stack) == 1 and frame.key in _LISTS and isinstance(value, list):
             # The whole list is an alias of one that stood elsewhere.
-            self.aliased += weight
-            if self.aliased > MAX_ALIASED_VALUES:
-                raise _too_many(line)
             self.done += [(line, record) for record in value]
             frame.key = None
         elif frame.key is None:
@@ -133,10 +131,6 @@ class _Builder:
         else:
             frame.value[frame.key] = value
             frame.key = None
-
-
-def _too_many(line: int) -> BadJson:
-    return BadJson(f"its aliases stand for more than {MAX_ALIASED_VALUES:,} values by line {line}")
 
 
 def _too_deep() -> BadJson:
