@@ -104,7 +104,8 @@ def _say(text: str) -> None:
     """One line for people on stderr; what came from a log cannot steer the terminal."""
     from codesmith_lab.sessions.reports.report_text import visible
 
-    print(f"codesmith-lab: {visible(text)}", file=sys.stderr)
+    if sys.stderr is not None:
+        print(f"codesmith-lab: {visible(text)}", file=sys.stderr)
 
 
 def _analyze(options: argparse.Namespace, out: TextIO) -> int:
@@ -189,6 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             # A terminal without UTF-8 shows an escape where it has no character.
             cast(Any, stream).reconfigure(errors="backslashreplace")
+    if sys.stdout is None:
+        _say("standard output is closed, so there is nowhere to write to")
+        return EXIT_BAD_INPUT
     try:
         status = _run(_parser().parse_args(arguments))
         sys.stdout.flush()

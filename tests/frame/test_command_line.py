@@ -131,6 +131,28 @@ def test_a_folder_and_a_missing_file_are_one_sentence(tmp_path: Path) -> None:
     assert "gone: there is no" in one_line_error(run("analyze", "gone", folder=tmp_path))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="closes a stream by the shell")
+@pytest.mark.parametrize(
+    ("closing", "status", "says"),
+    [
+        ("log.jsonl >&-", 2, b"standard output is closed"),
+        ("- <&-", 2, b"standard input is closed"),
+        ("log.jsonl 2>&-", 0, b""),
+        ("gone.jsonl 2>&-", 2, b""),
+    ],
+)
+def test_a_closed_stream_is_one_sentence(
+    tmp_path: Path, closing: str, status: int, says: bytes
+) -> None:
+    (tmp_path / "log.jsonl").write_bytes(GOOD)
+    command = f'"{sys.executable}" -m codesmith_lab.cli analyze {closing}'
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert says in done.stderr and b"Traceback" not in done.stderr
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user without rights")
 def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_bytes(GOOD)

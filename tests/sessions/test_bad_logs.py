@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from codesmith_lab.errors import InputError
-from codesmith_lab.sessions.reading import cutting
+from codesmith_lab.sessions.reading import cutting, log_reader
 from codesmith_lab.sessions.reading.load import load, load_bytes
 
 USER = {"role": "user", "content": "hi"}
@@ -315,3 +315,23 @@ def test_a_request_can_be_compared_replaced_and_pickled(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(request)) == request
     with pytest.raises(AttributeError):
         request.model = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("paths", ["", [""], ["sample.jsonl", ""]])
+def test_an_empty_name_is_not_the_folder_one_is_in(
+    paths: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sample.jsonl").write_bytes(GOOD)
+    with pytest.raises(InputError, match="the name of a file is empty"):
+        load(paths)
+
+
+def test_a_file_of_rubbish_behind_one_good_line_is_not_read_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_reader, "MAX_BROKEN", 50)
+    session = load_bytes(GOOD + b"\n" + b"1\n" * 1000)
+    assert len(session.requests) == 1
+    assert len(session.skipped) == 51
+    assert session.skipped[-1].reason == "50 records are of no use; the rest was not read"

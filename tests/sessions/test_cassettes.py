@@ -153,8 +153,17 @@ def test_a_list_named_again_and_again_is_limited(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(yaml_records, "MAX_ALIASED_VALUES", 1000)
     once = "version: 1\na: &a [" + "1," * 300 + "1]\n"
     again = once + "interactions: *a\n" * 5
-    with pytest.raises(BadJson, match="its aliases stand for more than 1,000 values by line 5"):
+    with pytest.raises(BadJson, match="its aliases stand for more than 1,000 values by line 6"):
         list(read_interactions(io.BytesIO(again.encode())))
     other = once + "interactions: *a\n---\ninteractions: *a\n"
     with pytest.raises(BadJson, match="the alias on line 5 names nothing"):
         list(read_interactions(io.BytesIO(other.encode())))
+
+
+def test_only_what_aliases_stand_for_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_records, "MAX_ALIASED_VALUES", 1000)
+    plain = "version: 1\nmeta: [" + "1," * 2000 + "1]\ninteractions:\n- {a: 1}\n"
+    assert list(read_interactions(io.BytesIO(plain.encode()))) == [(4, {"a": 1})]
+    nested = "a: &a [" + "1," * 400 + "1]\nb: &b [*a, *a]\nc: {d: {e: [*b]}}\n"
+    with pytest.raises(BadJson, match="its aliases stand for more than 1,000 values"):
+        list(read_interactions(io.BytesIO(nested.encode())))

@@ -50,6 +50,22 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, made: ModuleType) -> No
     assert (session.name, len(session.requests)) == ("standard input", 3)
 
 
+def test_standard_input_among_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, made: ModuleType
+) -> None:
+    class Stdin:
+        buffer = io.BytesIO(made.LOGS["anthropic-messages"])
+
+    (tmp_path / "one.jsonl").write_bytes(made.LOGS["codex"])
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    session = load([tmp_path / "one.jsonl", "-"])
+    assert session.name == "2 files"
+    assert {r.file for r in session.requests} == {"one.jsonl", "standard input"}
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        load("-")
+
+
 def test_a_folder_and_those_in_it(tmp_path: Path, made: ModuleType) -> None:
     (tmp_path / "b" / ".hidden").mkdir(parents=True)
     (tmp_path / "b" / "one.jsonl").write_bytes(made.LOGS["codex"])

@@ -61,12 +61,19 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None) -> 
     reader = LogReader(_format(format, shown))
     if not paths:
         raise InputError("no file was named")
-    name = (Path(paths[0]).name or shown) if len(paths) == 1 else shown
-    if len(paths) == 1 and str(paths[0]) == "-":
-        reader.add(sys.stdin.buffer, "standard input")
-        return reader.session("standard input", "standard input")
+    if "" in paths:
+        # Path("") would be the folder one is in: most likely a variable that is not set.
+        raise InputError("the name of a file is empty")
+    several = len(paths) > 1
+    name = shown if several else Path(paths[0]).name or shown
     for one in paths:
-        _add(reader, Path(one), str(one), len(paths) > 1)
+        if str(one) == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed", "-")
+            reader.add(sys.stdin.buffer, "standard input", "standard input" if several else "")
+            name, shown = (name, shown) if several else ("standard input", "standard input")
+        else:
+            _add(reader, Path(one), str(one), several)
     return reader.session(name, shown)
 
 

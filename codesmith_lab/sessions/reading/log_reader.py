@@ -20,11 +20,13 @@ from codesmith_lab.sessions.reading.sources import Guarded, unpacked
 from codesmith_lab.sessions.reading.yaml_records import is_cassette, read_interactions
 from codesmith_lab.sessions.records import Session, Skipped
 
-__all__ = ["HOPELESS_BYTES", "HOPELESS_LINES", "LogReader"]
+__all__ = ["HOPELESS_BYTES", "HOPELESS_LINES", "MAX_BROKEN", "LogReader"]
 
 HOPELESS_LINES: Final = 1000
 HOPELESS_BYTES: Final = 2**30
 """A file of which nothing is of use after so many lines or unpacked bytes is not read on."""
+MAX_BROKEN: Final = 1_000_000
+"""Nor is one of which so many records were of no use, for each of them is listed."""
 
 _HEAD_BYTES: Final = 4096
 _UNDECIDED: Final = 64
@@ -185,6 +187,8 @@ class _File:
             for line, value in read_interactions(stream):
                 self.line = line
                 self._calls(_later(opener.interaction, value, line), line, opener.name)
+                if self._hopeless():
+                    break
         except BadJson as error:
             self._report(self.line, str(error))
 
@@ -217,6 +221,10 @@ class _File:
         self._reader.leave(line, reason, self._file)
 
     def _hopeless(self) -> bool:
+        if self.broken >= MAX_BROKEN:
+            reason = f"{MAX_BROKEN:,} records are of no use; the rest was not read"
+            self._reader.leave(self.line, reason, self._file)
+            return True
         if self.calls:
             return False
         return self.broken >= HOPELESS_LINES or self._source.given > HOPELESS_BYTES

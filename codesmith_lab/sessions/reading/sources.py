@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -194,11 +194,3 @@ def log_files(path: Path) -> tuple[list[Path], int]:
         else:
             others += 1
     return found, others
-
-
-def as_paths(path: str | Path | Sequence[str | Path]) -> Iterator[str | Path]:
-    """One path or several."""
-    if isinstance(path, str | Path):
-        yield path
-    else:
-        yield from path

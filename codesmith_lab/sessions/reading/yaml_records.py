@@ -58,13 +58,17 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Frame:
-    """A mapping or sequence that is being read. weight: values in it, aliases counted in full."""
+    """A mapping or sequence that is being read.
+
+    weight: values in it, aliases counted in full; aliased: how many of them aliases stand for.
+    """
 
     value: dict[str, Any] | list[Any]
     line: int
     anchor: str | None
     key: str | None = None
     weight: int = 1
+    aliased: int = 0
     records: bool = False
 
 
@@ -94,7 +98,7 @@ class _Builder:
         frame = self.stack.pop()
         if frame.anchor:
             self.open_anchors.discard(frame.anchor)
-        self.add(frame.value, frame.weight, frame.anchor, frame.line)
+        self.add(frame.value, frame.weight, frame.anchor, frame.line, frame.aliased)
 
     def alias(self, name: str, line: int) -> None:
         """A value that was named before."""
@@ -103,9 +107,9 @@ class _Builder:
         if name not in self.anchors:
             raise BadJson(f"the alias on line {line} names nothing")
         value, weight = self.anchors[name]
-        self.add(value, weight, None, line)
+        self.add(value, weight, None, line, weight)
 
-    def add(self, value: Any, weight: int, anchor: str | None, line: int) -> None:
+    def add(self, value: Any, weight: int, anchor: str | None, line: int, aliased: int = 0) -> None:
         """A complete value goes into the one around it."""
         if anchor:
             self.anchors[anchor] = (value, weight)
@@ -113,10 +117,11 @@ class _Builder:
             return
         frame = self.stack[-1]
         frame.weight += weight
+        frame.aliased += aliased
         if frame.records:
-            frame.weight = 1
+            frame.weight, frame.aliased = 1, 0
             self.done.append((line, value))
-        elif frame.weight > MAX_ALIASED_VALUES:
+        elif frame.aliased > MAX_ALIASED_VALUES:
             raise BadJson(
                 f"its aliases stand for more than {MAX_ALIASED_VALUES:,} values by line {line}"
             )
