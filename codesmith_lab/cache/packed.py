@@ -155,10 +155,6 @@ class PackedPrompt(Prompt):
     def _put(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
-    def __reduce__(self) -> tuple[type[Prompt], tuple[object, ...]]:
-        # Copies stand alone.
-        return Prompt, (self.blocks, self.pieces, self.tokens, self.ends)
-
     def drop(self) -> None:
         """Let go of what was put together; it is made again when somebody looks at it."""
         self._put("_made", None)
@@ -298,10 +294,4 @@ class PackedPrompt(Prompt):
 
     def parts_up_to(self, pieces: int) -> tuple[object, ...]:
         """The parts that the first `pieces` pieces lie in."""
-        found = 0
-        for part in self.parts:
-            if pieces <= 0:
-                break
-            pieces -= part.size
-            found += 1
-        return self.parts[:found]
+        return tuple(part for part, _, _ in self._between(0, pieces))

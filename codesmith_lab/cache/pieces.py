@@ -97,6 +97,10 @@ class Prompt:
     tokens: LongArray
     ends: LongArray
 
+    def __reduce__(self) -> tuple[type[Prompt], tuple[object, ...]]:
+        # Copies stand alone, whatever they share their parts with.
+        return Prompt, (self.blocks, self.pieces, self.tokens, self.ends)
+
     @property
     def size(self) -> int:
         """How many pieces, the reply's marks included."""
@@ -182,8 +186,7 @@ class PieceTable:
         self._joint_delta = joint_delta
         self._run_counts = run_counts
         self._runs: dict[bytes, list[int]] = {}
-        self._frames: dict[tuple[Frame, int, int], int] = {}
-        self._kept_frames: dict[Frame, Frame] = {}
+        self._frames: dict[tuple[Frame, int, int], tuple[int, Frame]] = {}
         self._by_content: dict[tuple[int, str], int] = {}
         self._by_block: dict[int, int] = {}
         self._alive: list[Block] = []
@@ -319,7 +322,7 @@ class PieceTable:
         key = self._keys.get(number)
         if key is None:
             piece = self.pieces[number]
-            key = self._token_ids(piece).astype(">i4").tobytes()
+            key = self._token_ids(piece.frame, piece.text).astype(">i4").tobytes()
             if piece.cut:
                 key = key[:-4]
             self._keep_key(number, key)
@@ -422,7 +425,7 @@ class PieceTable:
     ) -> int:
         if opening:
             frame = replace(frame, before=opening + frame.before)
-        framing = self._frames.setdefault((frame, flags, weight), len(self._frames))
+        framing, frame = self._frames.setdefault((frame, flags, weight), (len(self._frames), frame))
         content = (framing, text)
         number = self._by_content.get(content)
         if number is None:
@@ -432,17 +435,17 @@ class PieceTable:
         return number
 
     def _add(self, frame: Frame, text: str) -> int:
-        piece = Piece(len(self.pieces), 0, 0, self._kept_frames.setdefault(frame, frame), text)
-        ids = self._token_ids(piece)
-        n_bytes = len(piece.full.encode("utf-8"))
+        ids = self._token_ids(frame, text)
+        parts = (*frame.before, frame.lead, text, frame.tail, *frame.after)
+        n_bytes = sum(len(part.encode("utf-8")) for part in parts)
+        piece = Piece(len(self.pieces), len(ids), n_bytes, frame, text)
         self._text_bytes += n_bytes
         self._keep_key(piece.number, ids.astype(">i4").tobytes())
-        piece = replace(piece, tokens=len(ids), n_bytes=n_bytes)
         return self._put(piece, frame.joins and not frame.before, bool(frame.after))
 
-    def _token_ids(self, piece: Piece) -> IntArray:
-        body = piece.body
-        parts = [self._marker_ids(piece.frame.before), self._marker_ids(piece.frame.after)]
+    def _token_ids(self, frame: Frame, text: str) -> IntArray:
+        body = frame.lead + text + frame.tail
+        parts = [self._marker_ids(frame.before), self._marker_ids(frame.after)]
         if body:
             parts.insert(1, self._ids(body))
         return np.concatenate(parts)

@@ -70,10 +70,6 @@ class SwappedPrompt(Prompt):
     swap: Swap
     total: int
 
-    def __reduce__(self) -> tuple[type[Prompt], tuple[object, ...]]:
-        # Copies stand alone.
-        return Prompt, (self.blocks, self.pieces, self.tokens, self.ends)
-
     @property
     def blocks(self) -> tuple[Block, ...]:
         """In prompt order."""
@@ -133,22 +129,6 @@ class SwappedPrompt(Prompt):
             if at < len(front):
                 front[at] = block
         return tuple(front)
-
-    def block_at(self, at: int) -> Block:
-        """The block in place `at`, 0 <= at < size - 1."""
-        swap = self.swap
-        return swap.given[swap.at.index(at)] if at in swap.at else self.base.block_at(at)
-
-    def numbers(self, low: int, high: int) -> IntArray:
-        """Pieces `low` to `high` (exclusive)."""
-        found = self.base.numbers(low, high)
-        swapped = [(i, n) for i, n in zip(self.swap.places, self.swap.news, strict=True)]
-        if any(low <= at < high for at, _ in swapped):
-            found = found.copy()
-            for at, number in swapped:
-                if low <= at < high:
-                    found[at - low] = number
-        return found
 
     @property
     def pinned_pieces(self) -> int:

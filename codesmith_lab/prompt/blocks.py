@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-__all__ = ["Block", "BlockKind", "SectionMeta", "SwappedBlocks", "Zone", "same_places"]
+__all__ = [
+    "Block",
+    "BlockKind",
+    "LazyBlocks",
+    "SectionMeta",
+    "SwappedBlocks",
+    "Zone",
+    "same_places",
+]
 
 Zone = Literal["pinned", "log", "scratch"]
 BlockKind = Literal[
@@ -69,7 +77,34 @@ class Block:
     section: SectionMeta | None = None
 
 
-class SwappedBlocks(Sequence[Block]):
+class LazyBlocks(Sequence[Block]):
+    """Blocks that are not kept as a tuple and read like one: `block` finds one by its place."""
+
+    __slots__ = ()
+
+    def block(self, at: int) -> Block:
+        """The block in place `at`, 0 or more. Raises IndexError behind the last."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
+    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        return self.block(index if index >= 0 else range(len(self))[index])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class SwappedBlocks(LazyBlocks):
     """A request's blocks of which a few were replaced in their places; the rest is not copied.
 
     base: the request's own blocks. swaps: the new block by its place in `base`; never changed.
@@ -91,14 +126,7 @@ class SwappedBlocks(Sequence[Block]):
     def __len__(self) -> int:
         return len(self.base)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
-    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        at = range(len(self.base))[index]
+    def block(self, at: int) -> Block:
         return self.swaps.get(at, self.base[at])
 
     def __iter__(self) -> Iterator[Block]:
@@ -106,11 +134,6 @@ class SwappedBlocks(Sequence[Block]):
         for at, block in self.swaps.items():
             whole[at] = block
         return iter(whole)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key
 
 
 def same_places(blocks: Sequence[Block], own: Sequence[Block]) -> bool:

@@ -102,6 +102,7 @@ class TurnRunner:
         self.table.forget_blocks()
         self._output_tokens = [self._count_output(r, i) for i, r in enumerate(requests)]
         self._plans: dict[int, tuple[CacheRule, str, CachePlan]] = {}
+        # Equal plans and names of caches, kept once: most requests ask for the same.
         self._shared: dict[Any, Any] = {}
         self._output_ends = [self._output_size(i) for i in range(len(requests))]
         self._base_rates: dict[int, Rates | None] = {}

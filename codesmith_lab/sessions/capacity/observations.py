@@ -247,8 +247,7 @@ def runner_of(
     """A runner with exact counts for a session; a runner is given back as it is."""
     if isinstance(source, TurnRunner):
         return source
-    runner = make_runner(source, model, rules)
-    return runner
+    return make_runner(source, model, rules)
 
 
 def observe_session(

@@ -57,24 +57,25 @@ def load(path: str | Path | Sequence[str | Path], format: str | None = None) -> 
     aliases. Raises InputError, naming file and line, when nothing in it is of use.
     """
     paths = [path] if isinstance(path, str | Path) else list(path)
-    shown = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
+    several = len(paths) > 1
+    shown = f"{len(paths)} files" if several else _shown(*paths)
     reader = LogReader(_format(format, shown))
     if not paths:
         raise InputError("no file was named")
     if "" in paths:
         # Path("") would be the folder one is in: most likely a variable that is not set.
         raise InputError("the name of a file is empty")
-    several = len(paths) > 1
-    name = shown if several else Path(paths[0]).name or shown
     for one in paths:
         if str(one) == "-":
-            if sys.stdin is None:
-                raise InputError("standard input is closed", "-")
-            reader.add(sys.stdin.buffer, "standard input", "standard input" if several else "")
-            name, shown = (name, shown) if several else ("standard input", "standard input")
+            _add_standard_input(reader, several)
         else:
             _add(reader, Path(one), str(one), several)
-    return reader.session(name, shown)
+    return reader.session(shown if several else Path(shown).name or shown, shown)
+
+
+def _shown(path: str | Path = "") -> str:
+    """A path as messages name it."""
+    return "standard input" if str(path) == "-" else str(path)
 
 
 def load_bytes(data: bytes, name: str = "log", format: str | None = None) -> Session:
@@ -89,6 +90,13 @@ def _format(given: str | None, path: str) -> str | None:
     if chosen is not None and chosen not in FORMATS:
         raise InputError(f"the format {given!r} is unknown; use one of {', '.join(FORMATS)}", path)
     return chosen
+
+
+def _add_standard_input(reader: LogReader, several: bool) -> None:
+    name = _shown("-")
+    if sys.stdin is None:
+        raise InputError(f"{name} is closed")
+    reader.add(sys.stdin.buffer, name, name if several else "")
 
 
 def _add(reader: LogReader, path: Path, shown: str, several: bool) -> None:

@@ -26,6 +26,9 @@ class Shared(Generic[T]):
         self._views = views
         self.length: int = sum(stop - start for _, start, stop in views)
 
+    def __len__(self) -> int:
+        return self.length
+
     def __getitem__(self, index: int) -> T:
         """One item, 0 <= index < length."""
         for run, start, stop in self._views:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, overload
+from typing import Any
 
-from codesmith_lab.prompt.blocks import Block
+from codesmith_lab.prompt.blocks import Block, LazyBlocks
 from codesmith_lab.sessions.reading.shared import Shared
 from codesmith_lab.sessions.reading.spans import KeptObject
 from codesmith_lab.sessions.records import Request
@@ -14,7 +14,7 @@ from codesmith_lab.sessions.records import Request
 __all__ = ["KeptBlocks", "LoggedRequest"]
 
 
-class KeptBlocks(Sequence[Block]):
+class KeptBlocks(LazyBlocks):
     """A request's blocks: its pinned prefix, its history, and what is this turn's own."""
 
     __slots__ = ("history", "own", "pinned")
@@ -27,23 +27,14 @@ class KeptBlocks(Sequence[Block]):
         self.own = own
 
     def __len__(self) -> int:
-        return len(self.pinned) + self.history.length + len(self.own)
+        return len(self.pinned) + len(self.history) + len(self.own)
 
-    @overload
-    def __getitem__(self, index: int) -> Block: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Block, ...]: ...
-    def __getitem__(self, index: int | slice) -> Block | tuple[Block, ...]:
-        if isinstance(index, slice):
-            return tuple(self)[index]
-        front = len(self.pinned)
-        if 0 <= index < front:
-            return self.pinned[index]
-        at = range(len(self))[index] - front
-        if at < 0:
-            return self.pinned[at]
-        own = at - self.history.length
-        return self.history[at] if own < 0 else self.own[own]
+    def block(self, at: int) -> Block:
+        for stretch in (self.pinned, self.history):
+            if at < len(stretch):
+                return stretch[at]
+            at -= len(stretch)
+        return self.own[at]
 
     def __iter__(self) -> Iterator[Block]:
         return chain.from_iterable(self._stretches())
@@ -53,14 +44,6 @@ class KeptBlocks(Sequence[Block]):
         yield self.pinned
         yield self.history.items()
         yield self.own
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as a list: it is compared, and no key
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
 
 
 class LoggedRequest(Request):
